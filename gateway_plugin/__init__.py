@@ -1,0 +1,1 @@
+"""The OpenFaaS gateway plugin: control API, data plane, decisions, node agent."""

@@ -1,0 +1,78 @@
+"""Messages of the agent's admin socket, framed as `gshare.wire` has it: one request, one reply, in order.
+
+A connection that sends Subscribe gets an Event for every change of a replica, and nothing else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from gshare.wire import LiveConfig, Message
+
+from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
+
+
+class ListReplicas(Message, frozen=True):
+    """Answered by Replicas."""
+
+
+class ListDevices(Message, frozen=True):
+    """Answered by Devices."""
+
+
+class StartReplica(Message, frozen=True):
+    """Run one more replica; answered by Done when its process exists (ready comes later, as an Event)."""
+
+    fence: int
+    spec: ReplicaSpec
+
+
+class StopReplica(Message, frozen=True):
+    """SIGTERM, then SIGKILL after `grace_s`; answered at once. Forgets replicas that are dead already."""
+
+    fence: int
+    id: str
+    grace_s: float
+
+
+class ConfigureReplica(Message, frozen=True):
+    """New live settings; answered by Done when sent, acknowledged in the replica's status."""
+
+    fence: int
+    id: str
+    version: int
+    live: LiveConfig
+
+
+class Subscribe(Message, frozen=True):
+    """From here on, Events."""
+
+
+class Replicas(Message, frozen=True):
+    replicas: tuple[ReplicaStatus, ...]
+
+
+class Devices(Message, frozen=True):
+    devices: tuple[Device, ...]
+
+
+class Done(Message, frozen=True):
+    """It was done."""
+
+
+class No(Message, frozen=True):
+    """It was not done, and why."""
+
+    code: str
+    reason: str
+
+
+class Event(Message, frozen=True):
+    """A replica changed: its new status; `gone` when the agent has forgotten it."""
+
+    status: ReplicaStatus
+    gone: bool = False
+
+
+Request = ListReplicas | ListDevices | StartReplica | StopReplica | ConfigureReplica | Subscribe
+Reply = Replicas | Devices | Done | No | Event
+REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

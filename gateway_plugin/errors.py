@@ -1,0 +1,78 @@
+"""Errors of the plugin: a base that carries code and status, mapped to HTTP or an exit line once, at the edge."""
+
+from __future__ import annotations
+
+
+class PluginError(Exception):
+    """Base: `code` for programs, `status` for HTTP, `retryable` for callers."""
+
+    code = "internal"
+    status = 500
+    retryable = False
+
+
+class SettingsError(PluginError):
+    """One or more settings that cannot be used; the text has a line for each."""
+
+    code = "bad_settings"
+
+
+class BadRequest(PluginError):
+    """The caller sent what is not accepted; the text names key, value and what is allowed."""
+
+    code = "bad_request"
+    status = 400
+
+
+class NotFound(PluginError):
+    """Nothing of that name."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(PluginError):
+    """It cannot be done in the present state; the text says why."""
+
+    code = "conflict"
+    status = 409
+
+
+class StoreUnavailable(PluginError):
+    """Redis cannot be reached or does not answer; what runs goes on."""
+
+    code = "store_unavailable"
+    status = 503
+    retryable = True
+
+
+class StoreFormat(PluginError):
+    """A value in Redis of an unknown version or shape; never guessed at."""
+
+    code = "store_format"
+
+
+class LeaseLost(PluginError):
+    """Another loop holds the lease; this one must stop changing things."""
+
+    code = "lease_lost"
+
+
+class AgentUnavailable(PluginError):
+    """The node agent cannot be reached."""
+
+    code = "agent_unavailable"
+    status = 503
+    retryable = True
+
+
+class AgentRefused(PluginError):
+    """The node agent answered no, with its reason."""
+
+    code = "agent_refused"
+
+
+class StartError(PluginError):
+    """`gshare up` could not bring the machine up; the text says what to change."""
+
+    code = "start_failed"

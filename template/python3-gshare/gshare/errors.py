@@ -1,0 +1,70 @@
+"""Errors of the runtime: a base that carries what the edge needs, and one class per kind of fault."""
+
+from __future__ import annotations
+
+
+class GshareError(Exception):
+    """Base: `code` for programs, `status` for HTTP, `retryable` for callers."""
+
+    code = "internal"
+    status = 500
+    retryable = False
+
+
+class ConfigError(GshareError):
+    """A setting of this process that cannot be used."""
+
+    code = "bad_config"
+
+
+class BadInput(GshareError):
+    """The request's content cannot be used; the text says what, which value, what is allowed."""
+
+    code = "bad_input"
+    status = 400
+
+
+class TooLarge(BadInput):
+    """Content over a stated limit."""
+
+    code = "too_large"
+    status = 413
+
+
+class UnsupportedMedia(BadInput):
+    """A content type or encoding that this function does not read."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+
+class NotReady(GshareError):
+    """Weights are still loading, or loading failed; the text has the reason."""
+
+    code = "not_ready"
+    status = 503
+    retryable = True
+
+
+class Draining(NotReady):
+    """The replica is stopping and takes nothing new."""
+
+    code = "draining"
+
+
+class WeightsError(GshareError):
+    """Weights that cannot be found, read or do not fit the model."""
+
+    code = "bad_weights"
+
+
+class ModelFault(GshareError):
+    """The handler or the model raised on input that it had accepted."""
+
+    code = "model_fault"
+
+
+class NonFiniteOutput(ModelFault):
+    """The model gave NaN or infinity, which JSON cannot carry."""
+
+    code = "non_finite_output"
