@@ -22,7 +22,9 @@ up: runtime ## start everything on this machine and deploy stack.yml
 down: ## stop everything; state stays in .gshare/
 	@if [ -x $(BIN)/gshare ]; then $(BIN)/gshare down; else echo 'Nothing to stop: make up was never run here.'; fi
 
-status logs: ## show functions and processes; show logs
+status: ## show functions, replicas and devices
+logs: ## show logs
+status logs:
 	@if [ -x $(BIN)/gshare ]; then $(BIN)/gshare $@; else echo 'Not installed yet: run make up first.' >&2; exit 1; fi
 
 test: dev ## run all tests
@@ -31,7 +33,7 @@ test: dev ## run all tests
 check: dev ## lint, formatting, types, architecture, generated documents
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
-	@$(BIN)/mypy --explicit-package-bases $(TYPED)
+	@$(BIN)/mypy $(TYPED)
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m gateway_plugin.docs_pages --check
 

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import os
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -151,14 +152,20 @@ class Settings:
 
 def describe_settings() -> list[tuple[str, str, str]]:
     """(variable, default, meaning) of each setting, in order; the source of `docs/settings.md`."""
-    tree = ast.parse(inspect.getsource(Settings)).body[0]
+    meanings = field_meanings(Settings)
+    return [(_env_name(f), _text(f.default), meanings[f.name]) for f in fields(Settings)]
+
+
+def field_meanings(cls: type) -> dict[str, str]:
+    """The text that follows each field in the source of a configuration class."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(tree, ast.ClassDef)
     meanings: dict[str, str] = {}
     for node, following in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(following, ast.Expr):
             assert isinstance(following.value, ast.Constant)
             meanings[node.target.id] = " ".join(str(following.value.value).split())
-    return [(_env_name(f), _text(f.default), meanings[f.name]) for f in fields(Settings)]
+    return meanings
 
 
 def _env_name(spec: Field[Any]) -> str:

@@ -41,7 +41,7 @@ class Cost:
 
 
 CPU_BUILD = Cost(download_mb=270, disk_mb=1300)
-CUDA_BUILD = Cost(download_mb=2800, disk_mb=7000)
+CUDA_BUILD = Cost(download_mb=2800, disk_mb=5300)
 DEV_TOOLS = Cost(download_mb=165, disk_mb=450)
 SERVING_RAM_MB = 4000
 """Memory that the functions of stack.yml and the plugin's processes take together."""
