@@ -24,6 +24,13 @@ class BadRequest(PluginError):
     status = 400
 
 
+class Forbidden(PluginError):
+    """Not for this caller; the text says why."""
+
+    code = "forbidden"
+    status = 403
+
+
 class NotFound(PluginError):
     """Nothing of that name."""
 
@@ -36,6 +43,18 @@ class Conflict(PluginError):
 
     code = "conflict"
     status = 409
+
+
+class StackError(PluginError):
+    """A stack file that cannot be used; the text names file, function, key and value, a line for each fault."""
+
+    code = "bad_stack"
+
+
+class GatewayError(PluginError):
+    """The gateway cannot be reached or did not take a call; the text has its answer."""
+
+    code = "gateway_error"
 
 
 class StoreUnavailable(PluginError):

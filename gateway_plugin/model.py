@@ -9,6 +9,7 @@ import re
 from enum import StrEnum
 
 import msgspec
+from gshare.config import MODEL_WEIGHTS
 from gshare.share import Kind, ShareRequest, parse_share
 from gshare.wire import LiveConfig
 
@@ -61,6 +62,10 @@ class FunctionSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
         """Raises: gshare.share.ShareError."""
         return parse_share(self.annotations)
 
+    def weights(self) -> str:
+        """Source of the model's weights: the annotation, else MODEL_WEIGHTS; empty: the function's own default."""
+        return self.share_request().weights or self.env_vars.get(MODEL_WEIGHTS, "")
+
     def scale_range(self) -> tuple[int, int]:
         """(min, max) replicas by OpenFaaS's labels. Raises: BadRequest naming label, value and rule."""
         low = _label_count(self.labels, SCALE_MIN, DEFAULT_MIN_REPLICAS)
@@ -92,7 +97,9 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     """RFC 3339, of the first deploy."""
     generation: int = 1
-    """Counts accepted changes."""
+    """Counts accepted changes of spec or code; scaling is none."""
+    memory_shrinks: int = 0
+    """How often an update lowered `gpu_mem`: part of the revision, since growing is live and shrinking is not."""
     v: int = 1
 
     @property
@@ -170,7 +177,9 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Version of the live settings that are in force."""
     ack_error: str = ""
     started_at: float = 0.0
-    """Unix time."""
+    """Unix time of its start."""
+    since: float = 0.0
+    """Unix time since which it is in this state."""
     exit_code: int | None = None
 
 
@@ -208,6 +217,8 @@ class FunctionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Wanted replicas that have no place."""
     reason: str = ""
     """Why replicas are pending or failing; empty when all is well."""
+    failures: int = 0
+    """Failed attempts in a row of the wanted revision."""
     replicas: tuple[ReplicaStatus, ...] = ()
     v: int = 1
 
