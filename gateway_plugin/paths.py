@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,10 @@ class Paths:
 
     def replica_log(self, replica_id: str) -> Path:
         return self.logs / "replicas" / f"{replica_id}.log"
+
+    def remove_run(self) -> None:
+        """Forget sockets, pid files and counters; nothing of them is needed after a stop."""
+        shutil.rmtree(self.run, ignore_errors=True)
 
     def create(self) -> None:
         """Make the folders; the run folder belongs to this user alone. Raises: PermissionError if it does not."""

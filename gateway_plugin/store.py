@@ -184,11 +184,13 @@ class Store:
             return {name.decode(): int(count) for name, count in self._redis.hgetall(INVOCATIONS).items()}
 
     def take_wakeups(self, names: list[str]) -> list[str]:
-        """Which of these functions at zero replicas a request asked for."""
+        """Which of these functions at zero replicas a request asked for; each wake-up is given out once."""
         if not names:
             return []
-        with _reachable():
-            values = self._redis.mget([WAKEUP + name for name in names])
+        with _reachable(), self._redis.pipeline() as pipe:
+            for name in names:
+                pipe.getdel(WAKEUP + name)
+            values = pipe.execute()
         return [name for name, value in zip(names, values, strict=True) if value is not None]
 
     def wait_for_change(self, notify: Callable[[], None], *, stop: Callable[[], bool]) -> None:

@@ -1,0 +1,139 @@
+"""The node agent: its admin socket, its subscribers, its life."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+
+from gshare.wire import WireError, encode
+
+from gateway_plugin.agent_protocol import (
+    REQUEST,
+    ConfigureReplica,
+    Devices,
+    Done,
+    Event,
+    ListDevices,
+    ListReplicas,
+    No,
+    Replicas,
+    Reply,
+    Request,
+    StartReplica,
+    StopReplica,
+    Subscribe,
+)
+from gateway_plugin.errors import AgentRefused
+from gateway_plugin.heartbeat import Heartbeat
+from gateway_plugin.model import Device, ReplicaStatus
+from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes, open_nvml
+from gateway_plugin.node.runner import Runner
+from gateway_plugin.node.streams import messages
+from gateway_plugin.paths import Paths
+from gateway_plugin.settings import Settings
+
+log = logging.getLogger(__name__)
+HEARTBEAT_S = 1.0
+SUBSCRIBER_BACKLOG_BYTES = 4 * 1024 * 1024
+
+
+class Agent:
+    """Answers the admin socket on behalf of the runner."""
+
+    def __init__(self, settings: Settings, *, devices: tuple[Device, ...]) -> None:
+        self._settings = settings
+        self._paths = Paths(settings.home)
+        self._devices = devices
+        self._fence = 0
+        self._subscribers: set[asyncio.StreamWriter] = set()
+        self._runner = Runner(
+            paths=self._paths,
+            devices={device.id: device for device in devices},
+            weights_root=settings.weights_root,
+            on_change=self._tell,
+        )
+
+    async def run(self, heartbeat: Heartbeat) -> None:
+        """Until SIGTERM or SIGINT; then every replica is stopped first."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await self._runner.adopt()
+        self._paths.agent_socket.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(self._serve, str(self._paths.agent_socket), backlog=64)
+        self._paths.agent_socket.chmod(0o600)
+        beats = asyncio.ensure_future(_beat(heartbeat))
+        await stop.wait()
+        await self._runner.stop_all(grace_s=self._settings.drain_timeout_s)
+        beats.cancel()
+        server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async for request in messages(reader, REQUEST):
+                if isinstance(request, Subscribe):
+                    self._subscribers.add(writer)
+                    writer.write(encode(Done()))
+                else:
+                    writer.write(encode(await self._answer(request)))
+                await writer.drain()
+        except (WireError, OSError) as error:
+            log.warning("admin connection: %s", error)
+        finally:
+            self._subscribers.discard(writer)
+            writer.close()
+
+    async def _answer(self, request: Request) -> Reply:
+        try:
+            match request:
+                case ListReplicas():
+                    return Replicas(self._runner.statuses())
+                case ListDevices():
+                    return Devices(self._devices)
+                case _:
+                    await self._change(request)
+                    return Done()
+        except AgentRefused as error:
+            return No(error.code, str(error))
+
+    async def _change(self, request: Request) -> None:
+        match request:
+            case StartReplica(fence=fence, spec=spec):
+                self._check_fence(fence)
+                await self._runner.start(spec)
+            case StopReplica(fence=fence, id=replica_id, grace_s=grace_s):
+                self._check_fence(fence)
+                self._runner.stop(replica_id, grace_s=grace_s)
+            case ConfigureReplica(fence=fence, id=replica_id, version=version, live=live):
+                self._check_fence(fence)
+                self._runner.configure(replica_id, live, version=version)
+
+    def _check_fence(self, fence: int) -> None:
+        """A loop that lost its lease without noticing must not change anything."""
+        if fence < self._fence:
+            raise AgentRefused(f"fencing number {fence} is older than {self._fence}: another loop has taken over")
+        self._fence = fence
+
+    def _tell(self, status: ReplicaStatus, gone: bool) -> None:
+        frame = encode(Event(status, gone))
+        for writer in list(self._subscribers):
+            if writer.transport.get_write_buffer_size() > SUBSCRIBER_BACKLOG_BYTES:
+                self._subscribers.discard(writer)
+                writer.close()
+            else:
+                writer.write(frame)
+
+
+async def _beat(heartbeat: Heartbeat) -> None:
+    while True:
+        heartbeat.beat()
+        await asyncio.sleep(HEARTBEAT_S)
+
+
+def run_agent(settings: Settings, heartbeat: Heartbeat) -> None:
+    """Blocks until told to stop. Raises: SettingsError for devices that are not here."""
+    devices = discover(settings.devices, nvml=open_nvml(), cores=machine_cores(), memory_bytes=machine_memory_bytes())
+    log.info("devices: %s", ", ".join(f"{device.id} ({device.kind}, {device.units} units)" for device in devices))
+    asyncio.run(Agent(settings, devices=devices).run(heartbeat))

@@ -1,0 +1,123 @@
+"""Processes by identity, not by number: pid and start time, so that a reused pid is never mistaken.
+
+Works for children and for strangers alike (an adopted process is not a child), through pidfd.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+
+class ProcessId(msgspec.Struct, frozen=True):
+    """One process of this boot; equal only to itself."""
+
+    pid: int
+    start_ticks: int
+    """Field 22 of /proc/PID/stat: clock ticks after boot."""
+
+    def alive(self) -> bool:
+        """Whether it still runs; a zombie does not."""
+        stat = _stat(self.pid)
+        return stat is not None and stat[0] not in "ZX" and stat[1] == self.start_ticks
+
+    def open_pidfd(self) -> int | None:
+        """A descriptor that becomes readable when it ends; None if it already did. The caller closes it."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return None
+        if self.alive():
+            return descriptor
+        os.close(descriptor)
+        return None
+
+    def send(self, number: signal.Signals) -> bool:
+        """Send a signal to this very process; False if it is gone."""
+        descriptor = self.open_pidfd()
+        if descriptor is None:
+            return False
+        try:
+            signal.pidfd_send_signal(descriptor, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def send_to_session(self, number: signal.Signals) -> None:
+        """Send a signal to the whole process group that it leads, if it still lives."""
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The identity of a running process, None if there is none of that number."""
+    stat = _stat(pid)
+    return None if stat is None else ProcessId(pid, stat[1])
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """(state letter, start ticks) of /proc/PID/stat."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return fields[0], int(fields[19])
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, its output appended to `log`, nothing else inherited.
+
+    Raises:
+        OSError: the program or the folder does not exist.
+    """
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
+
+
+def reap_orphans(known: Mapping[int, subprocess.Popen[bytes]]) -> None:
+    """Collect every dead child: our own through their Popen, those inherited as subreaper directly."""
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if found is None:
+            return
+        process = known.get(found.si_pid)
+        if process is not None:
+            process.wait()
+        else:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(found.si_pid, 0)
+
+
+def python_command(*arguments: str) -> list[str]:
+    """This interpreter running the `gshare` command."""
+    return [sys.executable, "-m", "gateway_plugin.cli", *arguments]
