@@ -43,7 +43,7 @@ fmt: dev ## format the code and rewrite the generated documents
 	@$(BIN)/python -m gateway_plugin.docs_pages --write
 
 runtime:
-	@python=$$(tools/find-python) && "$$python" tools/venv.py runtime
+	@python=$$(tools/find-python) && "$$python" -m tools.venv runtime
 
 dev:
-	@python=$$(tools/find-python) && "$$python" tools/venv.py dev
+	@python=$$(tools/find-python) && "$$python" -m tools.venv dev

@@ -1,4 +1,4 @@
-"""Makes `.venv` and keeps it up to date: `python tools/venv.py runtime` (to serve) or `… dev` (to test, too).
+"""Makes `.venv` and keeps it up to date: `python -m tools.venv runtime` (to serve) or `… dev` (to test, too).
 
 Only the standard library, since nothing is installed yet. It says what it will cost first, installs exact versions
 (`constraints.txt`), and does nothing when nothing changed. pip's own environment and configuration hold.
@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from gateway_plugin.needs import SERVING_MEMORY_BYTES
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = {"runtime": "runtime", "dev": "runtime,dev"}
@@ -43,8 +45,7 @@ class Cost:
 CPU_BUILD = Cost(download_mb=270, disk_mb=1300)
 CUDA_BUILD = Cost(download_mb=2800, disk_mb=5300)
 DEV_TOOLS = Cost(download_mb=165, disk_mb=450)
-SERVING_RAM_MB = 4000
-"""Memory that the functions of stack.yml and the plugin's processes take together."""
+SERVING_MB = SERVING_MEMORY_BYTES // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def cost_text(target: str, *, torch_index: str, free_mb: int, available_mb: int)
     lines = [
         f"  download  up to {_gb(cuda.download_mb)} with torch's CUDA build, {_gb(cpu.download_mb)} with its CPU build",
         f"  disk      up to {_gb(cuda.disk_mb)} or {_gb(cpu.disk_mb)}; free here: {_gb(free_mb)}",
-        f"  memory    {_gb(SERVING_RAM_MB)} to serve all of stack.yml; available: {_gb(available_mb)}",
+        f"  memory    {_gb(SERVING_MB)} to serve all of stack.yml; available: {_gb(available_mb)}",
     ]
     if torch_index:
         lines.append(f"  torch     from {torch_index}")
@@ -113,7 +114,7 @@ def _warnings(cpu: Cost, cuda: Cost, *, free_mb: int, available_mb: int) -> list
     if free_mb < cuda.disk_mb:
         which = "either build" if free_mb < cpu.disk_mb else "torch's CUDA build; the CPU build fits"
         lines.append(f"  WARNING   not enough disk for {which}")
-    if available_mb < SERVING_RAM_MB:
+    if available_mb < SERVING_MB:
         lines.append("  WARNING   little memory: deploy fewer functions, e.g. make up FUNCTIONS=resnet50")
     return lines
 
@@ -226,7 +227,7 @@ def _say(line: str) -> None:
 def main(arguments: list[str]) -> int:
     """Exit code: 0 done, 1 failed, 2 called wrongly."""
     if len(arguments) != 1 or arguments[0] not in EXTRAS:
-        _say(f"usage: python tools/venv.py {'|'.join(EXTRAS)}")
+        _say(f"usage: python -m tools.venv {'|'.join(EXTRAS)}")
         return 2
     try:
         update(ROOT, arguments[0], env=os.environ)

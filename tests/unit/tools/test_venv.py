@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tools import venv
 from tools.venv import (
     ROOT,
     InstallError,
@@ -140,9 +139,9 @@ def test_a_failing_pip_is_one_message_and_leaves_no_stamp(project: Path, capfd: 
 
 
 def test_a_wrong_call_says_how_it_is_called() -> None:
-    call = [sys.executable, str(Path(venv.__file__)), "everything"]
+    call = [sys.executable, "-m", "tools.venv", "everything"]
 
-    result = subprocess.run(call, capture_output=True, text=True, check=False)
+    result = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert result.returncode == 2
-    assert "usage: python tools/venv.py runtime|dev" in result.stderr
+    assert "usage: python -m tools.venv runtime|dev" in result.stderr

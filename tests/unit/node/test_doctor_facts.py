@@ -1,0 +1,78 @@
+"""The collector against this machine itself."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway_plugin.node.doctor import Torch
+from gateway_plugin.node.doctor_facts import collect, probe_torch
+from gateway_plugin.paths import Paths
+from gateway_plugin.settings import Settings
+
+
+def fake_python(folder: Path, script: str) -> str:
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def quick_python(tmp_path: Path) -> str:
+    """Answers the torch probe at once, so that only one test pays for importing it."""
+    return fake_python(tmp_path, """echo "ModuleNotFoundError: No module named 'torch'" >&2; exit 1""")
+
+
+def test_facts_of_this_machine_are_plausible(tmp_path: Path, quick_python: str) -> None:
+    home = tmp_path / "not" / "made" / "yet"
+
+    facts = collect(Settings(home=home), python=quick_python)
+
+    assert facts.system == "Linux"
+    assert facts.python == sys.version_info[:3]
+    assert facts.pidfd
+    assert facts.available_memory_bytes > 100_000_000
+    assert facts.free_disk_bytes > 0
+    assert facts.torch is None
+    assert not facts.running
+    assert not home.exists(), "looking must not make anything"
+
+
+def test_a_port_that_somebody_listens_on_is_seen_and_a_free_one_too(tmp_path: Path, quick_python: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        taken = collect(Settings(home=tmp_path, port=port), python=quick_python)
+    free = collect(Settings(home=tmp_path, port=port), python=quick_python)
+
+    assert (taken.port_free, free.port_free) == (False, True)
+
+
+def test_a_running_supervisor_is_seen_by_its_socket(tmp_path: Path, quick_python: str) -> None:
+    paths = Paths(tmp_path)
+    paths.create()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(paths.supervisor_socket))
+        server.listen()
+        assert collect(Settings(home=tmp_path), python=quick_python).running
+    assert not collect(Settings(home=tmp_path), python=quick_python).running
+
+
+def test_the_installed_torch_is_asked_in_a_process_of_its_own() -> None:
+    torch = probe_torch(sys.executable)
+
+    assert torch is not None
+    assert torch.error == ""
+    assert torch.version.startswith("2.")
+    assert bool(torch.arch_list) is torch.cuda_available
+
+
+def test_a_torch_that_cannot_be_imported_is_reported_with_the_last_line(tmp_path: Path) -> None:
+    broken = fake_python(tmp_path, "echo Traceback >&2; echo 'ImportError: libgomp.so.1: no such file' >&2; exit 1")
+
+    assert probe_torch(broken) == Torch(error="ImportError: libgomp.so.1: no such file")
+
+
+def test_a_torch_that_kills_its_process_is_reported_with_the_signal(tmp_path: Path) -> None:
+    assert probe_torch(fake_python(tmp_path, "kill -ILL $$")) == Torch(error="the process ended with -4")
