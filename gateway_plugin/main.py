@@ -19,13 +19,14 @@ from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.listeners import inherited_listener, keep_offering, listen_tcp, listen_unix
 from gateway_plugin.paths import Paths
 from gateway_plugin.processes import python_command
-from gateway_plugin.redis_server import redis_command
+from gateway_plugin.redis_server import redis_answers, redis_command
 from gateway_plugin.settings import Settings
 from gateway_plugin.store import Store
 from gateway_plugin.supervisor.child import ChildSpec
 from gateway_plugin.supervisor.daemon import Supervisor, become_daemon
 
 HEARTBEAT_LIMIT_S = 20.0
+PROBE_TIMEOUT_S = 2.0
 API_THREADS = 16
 API_BACKLOG = 1024
 DATAPLANE = "dataplane-"
@@ -39,7 +40,8 @@ def child_specs(settings: Settings) -> list[ChildSpec]:
     paths = Paths(settings.home)
     specs = []
     if not settings.redis_url:
-        specs.append(ChildSpec(name="redis", argv=tuple(redis_command(paths))))
+        probe = partial(redis_answers, paths.redis_socket, timeout_s=PROBE_TIMEOUT_S)
+        specs.append(ChildSpec(name="redis", argv=tuple(redis_command(paths)), probe=probe))
     api_listener = partial(listen_unix, paths.control_socket, backlog=API_BACKLOG)
     specs.append(ChildSpec(name="api", argv=tuple(python_command("process", "api")), open_listener=api_listener))
     agent_stop_s = settings.drain_timeout_s * 2 + 5

@@ -63,6 +63,8 @@ class GshareFunctionView(msgspec.Struct, frozen=True, kw_only=True):
     """Wanted replicas that have no place."""
     reason: str
     """Why replicas are pending or failing."""
+    failures: int
+    """Failed attempts in a row of the wanted revision."""
     min_replicas: int
     max_replicas: int
     invocations: int
@@ -108,6 +110,7 @@ def gshare_function_view(
         ready=status.ready,
         pending=status.pending,
         reason=status.reason,
+        failures=status.failures,
         min_replicas=low,
         max_replicas=high,
         invocations=invocations,

@@ -22,6 +22,7 @@ from gateway_plugin.supervisor.protocol import ProcessStatus
 
 log = logging.getLogger(__name__)
 FIRST_BACKOFF_S = 0.05
+FAILED_PROBES = 4
 STEADY_AFTER_S = 10.0
 """A process that ran this long is taken as healthy: its next restart is immediate again."""
 
@@ -35,6 +36,8 @@ class ChildSpec:
     open_listener: Callable[[], socket.socket] | None = None
     heartbeat_limit_s: float | None = None
     """Silence after which it counts as stuck; None: it gives no heartbeat."""
+    probe: Callable[[], bool] | None = None
+    """A question whose answer shows life, for a program that gives no heartbeat; may block, runs in a thread."""
     stop_timeout_s: float = 10.0
 
 
@@ -66,6 +69,7 @@ class Child:
         self._restarts = 0
         self._backoff_s = 0.0
         self._last_exit = ""
+        self._failed_probes = 0
 
     @property
     def running(self) -> bool:
@@ -90,6 +94,17 @@ class Child:
             return
         log.error("%s: no sign of life for %.1f s, allowed %.1f s: killing it", self.spec.name, age_s, limit_s)
         self._process.send_to_session(signal.SIGKILL)
+
+    async def check_probe(self) -> None:
+        """Kill it if its probe failed several times in a row."""
+        process, probe = self._process, self.spec.probe
+        if process is None or probe is None:
+            return
+        self._failed_probes = 0 if await asyncio.to_thread(probe) else self._failed_probes + 1
+        if self._failed_probes >= FAILED_PROBES and process == self._process:
+            log.error("%s: %d probes in a row failed: killing it", self.spec.name, self._failed_probes)
+            self._failed_probes = 0
+            process.send_to_session(signal.SIGKILL)
 
     async def stop(self) -> None:
         """SIGTERM, then SIGKILL after the spec's time; returns when it is gone. It is not restarted."""

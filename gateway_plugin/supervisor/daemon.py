@@ -25,6 +25,7 @@ from gateway_plugin.supervisor.protocol import AskStatus, AskStop, Offer, Proces
 
 log = logging.getLogger(__name__)
 HEARTBEAT_CHECK_S = 1.0
+PROBE_S = 5.0
 LOG_CHECK_S = 30.0
 _PR_SET_CHILD_SUBREAPER = 36
 _REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
@@ -72,6 +73,8 @@ class Supervisor:
             ticks += 1
             for child in self._children:
                 child.check_heartbeat()
+            if ticks % int(PROBE_S / HEARTBEAT_CHECK_S) == 0:
+                await asyncio.gather(*(child.check_probe() for child in self._children))
             if ticks % int(LOG_CHECK_S / HEARTBEAT_CHECK_S) == 0:
                 cap_logs(self._paths.logs, max_bytes=self._settings.log_max_bytes)
 
