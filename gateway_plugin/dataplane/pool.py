@@ -1,0 +1,92 @@
+"""Kept-alive connections to one endpoint, and how new ones are made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+
+from gateway_plugin.dataplane.deadlines import Deadlines
+from gateway_plugin.dataplane.upstream import Upstream
+
+IDLE_S = 60.0
+"""An idle connection is closed after this time: before the other side's 75 s, so that it never closes first."""
+CONNECT_S = 5.0
+"""A TCP connect that takes longer has failed; a unix socket's is immediate."""
+UNIX_PREFIX = "unix:"
+
+
+class IdleConnections:
+    """Closes those that nobody used for IDLE_S; one for all endpoints of a worker."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, idle_s: float = IDLE_S) -> None:
+        self.deadlines: Deadlines[Upstream] = Deadlines(loop, idle_s, Upstream.cut)
+
+
+class Endpoint:
+    """Where one server listens: `unix:PATH` or `HOST:PORT`. Keeps its idle connections, newest first."""
+
+    def __init__(self, address: str, *, loop: asyncio.AbstractEventLoop, idle: IdleConnections) -> None:
+        self.address = address
+        self._loop = loop
+        self._idle_deadlines = idle.deadlines
+        self._idle: list[Upstream] = []
+        self._retired = False
+
+    def take_idle(self) -> Upstream | None:
+        """A kept connection that is open on both sides, if there is one."""
+        while self._idle:
+            upstream = self._idle.pop()
+            self._idle_deadlines.discard(upstream)
+            if upstream.alive():
+                return upstream
+            upstream.cut()
+        return None
+
+    async def connect(self) -> Upstream:
+        """A new connection. Raises: OSError when nobody takes it."""
+        sock = await self._open_socket()
+        upstream = Upstream(self, sock)
+        if sock.family == socket.AF_UNIX:
+            await self._loop.create_unix_connection(lambda: upstream, sock=sock)
+        else:
+            await self._loop.create_connection(lambda: upstream, sock=sock)
+        return upstream
+
+    async def _open_socket(self) -> socket.socket:
+        if self.address.startswith(UNIX_PREFIX):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            peer: str | tuple[str, int] = self.address.removeprefix(UNIX_PREFIX)
+        else:
+            host, _, port = self.address.rpartition(":")
+            peer = (host.strip("[]"), int(port))
+            sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            if sock.family == socket.AF_UNIX:
+                sock.connect(peer)  # at once, or an error: a unix socket's connect never is "in progress"
+            else:
+                async with asyncio.timeout(CONNECT_S):
+                    await self._loop.sock_connect(sock, peer)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def keep(self, upstream: Upstream) -> None:
+        if self._retired:
+            upstream.cut()
+            return
+        self._idle.append(upstream)
+        self._idle_deadlines.add(upstream)
+
+    def forget(self, upstream: Upstream) -> None:
+        self._idle_deadlines.discard(upstream)
+        with contextlib.suppress(ValueError):
+            self._idle.remove(upstream)
+
+    def retire(self) -> None:
+        """No new requests come: close what is idle, and later what becomes so."""
+        self._retired = True
+        while self._idle:
+            self._idle.pop().cut()
