@@ -61,20 +61,32 @@ class ReplicaConfig:
     """`file:` weights resolve inside this folder."""
     weights_cache: str = ""
     """Where `random:SEED` weights are written once; empty: a folder under the temporary directory."""
+    max_body_bytes: int = 256 * 1024**2
+    """Largest request body; beyond it 413."""
+    node_wait_s: float = 10.0
+    """How long a loaded replica waits for the agent's first answer before it serves without it."""
+    drain_timeout_s: float = 30.0
+    """Longest time from SIGTERM to the end, whatever is still in work."""
+    drain_linger_s: float = 0.0
+    """How long no request may have come after SIGTERM before it ends; for a proxy in front that learns late."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> ReplicaConfig:
         """Read GSHARE_* names of this class; others are left alone.
 
         Raises:
-            ConfigError: a number that is none, naming variable and value.
+            ConfigError: a number that is none or out of range, naming variable and value.
         """
         values: dict[str, str | int | float] = {}
         for field in fields(cls):
             name = ENV_PREFIX + field.name.upper()
             if env.get(name):
                 values[field.name] = _convert(name, env[name], type(field.default))
-        return cls(**values)  # type: ignore[arg-type]
+        config = cls(**values)  # type: ignore[arg-type]
+        if config.max_inflight < 1:
+            raise ConfigError(f"GSHARE_MAX_INFLIGHT={config.max_inflight}: at least 1")
+        check_live(config.live())
+        return config
 
     def to_env(self) -> dict[str, str]:
         """Every field as environment; empty texts are left out."""
@@ -91,6 +103,14 @@ class ReplicaConfig:
             max_batch=self.max_batch,
             max_batch_delay_ms=self.max_batch_delay_ms,
         )
+
+
+def check_live(live: LiveConfig) -> None:
+    """Raises: ConfigError for settings that no replica can work with."""
+    if live.max_batch < 1:
+        raise ConfigError(f"max_batch={live.max_batch}: at least 1")
+    if live.max_batch_delay_ms < 0:
+        raise ConfigError(f"max_batch_delay_ms={live.max_batch_delay_ms:g}: 0 or more")
 
 
 def _convert(name: str, text: str, kind: type) -> str | int | float:

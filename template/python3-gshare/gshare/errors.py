@@ -52,6 +52,12 @@ class Draining(NotReady):
     code = "draining"
 
 
+class FunctionError(GshareError):
+    """The function's own code cannot be imported, or does not keep the handler's contract."""
+
+    code = "bad_function"
+
+
 class WeightsError(GshareError):
     """Weights that cannot be found, read or do not fit the model."""
 

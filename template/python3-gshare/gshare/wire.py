@@ -6,6 +6,7 @@ decode is refused by name. There is no pickle, and a frame is never larger than 
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 from collections.abc import Iterator
@@ -152,6 +153,15 @@ class Channel(Generic[Incoming]):
         except msgspec.MsgspecError as error:
             raise WireError(f"not a message of this protocol: {error}") from error
         return message
+
+    def set_timeout(self, timeout_s: float | None) -> None:
+        """How long `receive` waits from now on; None: for ever."""
+        self._sock.settimeout(timeout_s)
+
+    def shutdown(self) -> None:
+        """End the connection; a `receive` that waits in another thread raises WireError."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._sock.close()

@@ -1,0 +1,194 @@
+"""One replica from start to end: loads its function in the device thread, then answers until it is drained."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from werkzeug.wrappers import Response
+
+import gshare
+from gshare.config import MODEL_WEIGHTS, ReplicaConfig, check_live
+from gshare.context import Context, read_secret
+from gshare.device import Device, open_device, plain_device
+from gshare.entry import find_function, import_entry
+from gshare.errors import GshareError, NotReady
+from gshare.handler import Handler
+from gshare.metrics import Metrics
+from gshare.node import Managed, NodeClient
+from gshare.request import Request
+from gshare.service import ModelService, PlainService, Service
+from gshare.weights import Weights, open_weights
+from gshare.wire import Hello, LiveConfig, State
+
+log = logging.getLogger(__name__)
+
+HUB_TOKEN_SECRET = "hf-token"
+
+
+class Phase(StrEnum):
+    """Where a replica stands."""
+
+    LOADING = "loading"
+    READY = "ready"
+    FAILED = "failed"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Phase, and what is known by then."""
+
+    phase: Phase = Phase.LOADING
+    reason: str = "starting"
+    weights: str = ""
+    weights_digest: str = ""
+    memory_bytes: int = 0
+    warmup_ms: float = 0.0
+
+
+class Runtime:
+    """Wires function, device, batcher, node and metrics of one process together."""
+
+    def __init__(self, config: ReplicaConfig, env: Mapping[str, str], *, template: Path) -> None:
+        self.config = config
+        self.metrics = Metrics(config.function)
+        self.condition = Condition()
+        self.device: Device | None = None
+        self.live = config.live()
+        self.live_version = 0
+        """Version of the settings in force; 0: those of the start."""
+        self._env = env
+        self._template = template
+        self._service: Service | None = None
+        self._changing = threading.RLock()
+        self._node = self._node_client() if config.node_socket else None
+        self.metrics.watch("ready", lambda: float(self.condition.phase is Phase.READY))
+        self.metrics.watch("managed", lambda: float(self.managed is Managed.YES))
+        self.metrics.watch("memory_bytes", lambda: float(self.condition.memory_bytes))
+
+    @property
+    def managed(self) -> Managed:
+        return self._node.managed if self._node else Managed.NO
+
+    @property
+    def managed_reason(self) -> str:
+        return self._node.reason if self._node else "GSHARE_NODE_SOCKET is not set"
+
+    def start(self) -> None:
+        """Begin to load; returns at once. Must run in the process that serves, not in its parent."""
+        if self._node:
+            self._node.start()
+        else:
+            log.info("unmanaged: GSHARE_NODE_SOCKET is not set, so shares and live settings are nobody's")
+        threading.Thread(target=self._run, name="gshare-device", daemon=True).start()
+
+    def respond(self, request: Request) -> Response:
+        """Answer one call. Raises: GshareError."""
+        service = self._service
+        if service is None:
+            raise NotReady(f"{self.condition.phase}: {self.condition.reason}")
+        return service.respond(request)
+
+    def configure(self, live: LiveConfig, version: int) -> None:
+        """Put live settings in force. Raises: ConfigError, and the old ones stay."""
+        check_live(live)
+        with self._changing:
+            self.live, self.live_version = live, version
+            if self._service is not None:
+                self._service.configure(live)
+
+    def drain(self) -> None:
+        """Say that the end is near; requests that still come are answered."""
+        self._become(phase=Phase.DRAINING, reason="stopping: it got SIGTERM")
+
+    def close(self) -> None:
+        """Let the device thread end once its work is done, and leave the node."""
+        if self._service is not None:
+            self._service.close()
+        if self._node:
+            self._node.stop()
+
+    def state(self) -> State:
+        """The condition as the agent is told it."""
+        known = self.condition
+        return State(
+            state=known.phase,
+            reason=known.reason,
+            weights=known.weights,
+            weights_digest=known.weights_digest,
+            memory_bytes=known.memory_bytes,
+            warmup_ms=known.warmup_ms,
+        )
+
+    def _node_client(self) -> NodeClient:
+        hello = Hello(
+            credential=self.config.credential,
+            replica=self.config.replica,
+            pid=os.getpid(),
+            runtime=gshare.__version__,
+        )
+        return NodeClient(self.config.node_socket, hello, state=self.state, configure=self.configure)
+
+    def _run(self) -> None:
+        """The device thread."""
+        try:
+            service = self._load()
+        except Exception as error:  # edge of the thread: whatever it is, a replica that cannot load says why, and lives
+            reason = str(error) if isinstance(error, GshareError) else f"{type(error).__name__}: {error}"
+            log.error("not ready: %s", reason, exc_info=error)
+            self._become(phase=Phase.FAILED, reason=reason)
+            return
+        if self._node and not self._node.wait_settled(self.config.node_wait_s):
+            log.warning("no node agent within %g s; serving without it", self.config.node_wait_s)
+        with self._changing:
+            service.configure(self.live)
+            self._service = service
+        self._become(phase=Phase.READY, reason="")
+        service.serve()
+
+    def _load(self) -> Service:
+        started_s = time.monotonic()
+        folder = find_function(self._env, self._template)
+        self._become(reason="importing the function")
+        entry = import_entry(folder)
+        if not (isinstance(entry, type) and issubclass(entry, Handler)):
+            self.device = plain_device(self.config)
+            return PlainService(entry, folder)
+        service = self._load_model(entry, folder)
+        log.info("loaded in %.1f s", time.monotonic() - started_s)
+        return service
+
+    def _load_model(self, kind: type[Handler[object, object]], folder: Path) -> ModelService:
+        self.device = open_device(self.config)
+        self._become(reason="finding the weights")
+        weights = self._open_weights()
+        self._become(reason="loading the model")
+        context = Context(self.device, weights, self._env, Path(self.config.secrets_dir))
+        service = ModelService.load(kind, context, live=self.live, folder=folder, on_batch=self.metrics.batch)
+        self._become(reason="warming up", weights=weights.text if weights.used else "", weights_digest=weights.digest())
+        warmup_ms = service.warm_up()
+        self._become(warmup_ms=warmup_ms, memory_bytes=self.device.memory_bytes())
+        return service
+
+    def _open_weights(self) -> Weights:
+        token = read_secret(Path(self.config.secrets_dir), HUB_TOKEN_SECRET)
+        return open_weights(self._env.get(MODEL_WEIGHTS, ""), self.config, hub_token=token)
+
+    def _become(self, **changes: object) -> None:
+        """Change the condition and tell the agent; a draining replica stays that."""
+        with self._changing:
+            if self.condition.phase is Phase.DRAINING:
+                changes.pop("phase", None)
+                changes.pop("reason", None)
+            self.condition = replace(self.condition, **changes)  # type: ignore[arg-type]
+        if "phase" in changes:
+            log.info("%s%s", self.condition.phase, f": {self.condition.reason}" if self.condition.reason else "")
+        if self._node:
+            self._node.tell_state()

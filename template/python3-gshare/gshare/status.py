@@ -1,0 +1,86 @@
+"""`/_/status`: everything one replica knows of itself."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+import gshare
+from gshare.metrics import Counts
+from gshare.node import Managed
+from gshare.runtime import Phase, Runtime
+from gshare.wire import PROTOCOL, LiveConfig
+
+NOT_ENFORCED = "not enforced"
+
+
+class DeviceStatus(msgspec.Struct, frozen=True):
+    id: str
+    kind: str
+    threads: int
+
+
+class ShareStatus(msgspec.Struct, frozen=True):
+    """The share that was asked for, and whether anything holds the replica to it."""
+
+    sm_partition: int
+    quota_request: float
+    quota_limit: float
+    memory_bytes: int | None
+    enforced: str = NOT_ENFORCED
+
+
+class WeightsStatus(msgspec.Struct, frozen=True):
+    source: str
+    digest: str
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON of `/_/status`."""
+
+    function: str
+    replica: str
+    revision: str
+    pid: int
+    runtime: str
+    protocol: int
+    state: Phase
+    reason: str
+    device: DeviceStatus | None
+    share: ShareStatus
+    weights: WeightsStatus
+    live: LiveConfig
+    live_version: int
+    managed: Managed
+    managed_reason: str
+    memory_bytes: int
+    warmup_ms: float
+    inflight: int
+    counts: Counts
+
+
+def status_of(runtime: Runtime) -> Status:
+    """A snapshot."""
+    config, known, live, device = runtime.config, runtime.condition, runtime.live, runtime.device
+    return Status(
+        function=config.function,
+        replica=config.replica,
+        revision=config.revision,
+        pid=os.getpid(),
+        runtime=gshare.__version__,
+        protocol=PROTOCOL,
+        state=known.phase,
+        reason=known.reason,
+        device=DeviceStatus(device.id, device.kind, device.threads) if device else None,
+        share=ShareStatus(config.sm_partition, live.quota_request, live.quota_limit, live.memory_bytes),
+        weights=WeightsStatus(known.weights, known.weights_digest),
+        live=live,
+        live_version=runtime.live_version,
+        managed=runtime.managed,
+        managed_reason=runtime.managed_reason,
+        memory_bytes=known.memory_bytes,
+        warmup_ms=known.warmup_ms,
+        inflight=runtime.metrics.in_flight.count,
+        counts=runtime.metrics.counts,
+    )

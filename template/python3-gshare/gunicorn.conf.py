@@ -1,0 +1,64 @@
+"""gunicorn around one replica: one process that serves, with as many threads as it takes requests at once."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from gshare.config import ReplicaConfig
+from gshare.errors import ConfigError
+from gunicorn.errors import HaltServer
+
+_config = ReplicaConfig.from_env(os.environ)
+
+bind = _config.bind
+workers = 1
+worker_class = "gthread"
+threads = _config.max_inflight + 2  # two more, so that health and metrics answer while all requests are in work
+preload_app = False  # the model, and CUDA with it, belongs to the worker: a fork would break it
+keepalive = 75  # longer than the proxy in front keeps its idle connections, so that it is the proxy who closes
+timeout = 300  # for a worker that hangs as a whole; a long request does not count as that
+graceful_timeout = math.ceil(_config.drain_timeout_s)
+accesslog = None
+loglevel = "warning"
+control_socket_disable = True
+limit_request_line = 8190
+forwarder_headers = ""
+secure_scheme_headers: dict[str, str] = {}
+
+
+def on_starting(server: Any) -> None:
+    """Refuse what would load the model before the fork."""
+    if server.cfg.preload_app:
+        raise ConfigError("gunicorn's preload is on: the model would be loaded before the worker forks; turn it off")
+
+
+def post_worker_init(worker: Any) -> None:
+    """The app is there and has begun to load: take over SIGTERM."""
+    from gshare.drain import install
+    from gshare.server import runtime_of
+
+    install(worker, runtime_of(worker.wsgi))
+
+
+def pre_request(worker: Any, request: Any) -> None:
+    """A replica that is to stop closes each connection after its answer."""
+    from gshare.runtime import Phase
+    from gshare.server import runtime_of
+
+    if runtime_of(worker.wsgi).condition.phase is Phase.DRAINING:
+        request.force_close()
+
+
+def worker_exit(_server: Any, _worker: Any) -> None:
+    """Runs in the worker, last of all."""
+    from gshare.drain import leave
+
+    leave()
+
+
+def child_exit(server: Any, _worker: Any) -> None:
+    """Runs in the parent: a replica whose serving process died is over, and its node decides what comes next."""
+    if server.LISTENERS:
+        raise HaltServer("the serving process ended", 1)
