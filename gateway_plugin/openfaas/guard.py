@@ -7,7 +7,7 @@ letting its own name resolve to 127.0.0.1 (DNS rebinding). A browser cannot lie 
 from __future__ import annotations
 
 import posixpath
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import flask
 from flask import Flask, Response
@@ -54,13 +54,12 @@ def _split(url: str) -> SplitResult:
 
 
 def _redirect_unclean(request: flask.Request) -> Response | None:
-    clean = posixpath.normpath(request.path.replace("//", "/"))
-    clean = "/" + clean.lstrip("/")
-    if request.path.endswith("/") and clean != "/":
+    path = request.environ["PATH_INFO"]  # request.path hides slashes at its beginning
+    clean = "/" + posixpath.normpath(path).lstrip("/")
+    if path.endswith("/") and clean != "/":
         clean += "/"
-    if clean == request.path:
+    if clean == path:
         return None
+    location = quote(clean.encode("latin-1"))  # WSGI gives the path's bytes as Latin-1
     query = request.query_string.decode("latin-1")
-    answer = Response(status=301)
-    answer.headers["Location"] = clean + (f"?{query}" if query else "")
-    return answer
+    return Response(status=301, headers={"Location": location + (f"?{query}" if query else "")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
@@ -25,11 +26,15 @@ class ControlApi:
         data = None if body is None else json.dumps(body)
         return self.client.open(path, method=method, data=data, base_url="http://127.0.0.1:8080")
 
-    def deploy(self, method: str = "POST", **body: object) -> TestResponse:
+    def deploy(self, method: str = "POST", **body: Any) -> TestResponse:
         return self.call(method, "/system/functions", {"service": "echo", "image": "gshare/echo:1", **body})
 
-    def function(self, name: str = "echo") -> dict[str, object]:
-        answer = self.call("GET", f"/system/function/{name}")
+    def read(self, path: str) -> Any:
+        """What a GET answers, as JSON."""
+        answer = self.call("GET", path)
         assert answer.status_code == 200, answer.text
-        found: dict[str, object] = json.loads(answer.data)
+        return json.loads(answer.data)
+
+    def function(self, name: str = "echo") -> dict[str, Any]:
+        found: dict[str, Any] = self.read(f"/system/function/{name}")
         return found
