@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,14 +50,18 @@ def test_a_port_that_somebody_listens_on_is_seen_and_a_free_one_too(tmp_path: Pa
     assert (taken.port_free, free.port_free) == (False, True)
 
 
-def test_a_running_supervisor_is_seen_by_its_socket(tmp_path: Path, quick_python: str) -> None:
-    paths = Paths(tmp_path)
-    paths.create()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+def test_a_running_supervisor_is_seen_by_its_socket(quick_python: str) -> None:
+    # Not under tmp_path, which can be too deep for a unix socket's name.
+    with tempfile.TemporaryDirectory(prefix="gs") as home, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        paths = Paths(Path(home))
+        paths.create()
         server.bind(str(paths.supervisor_socket))
         server.listen()
-        assert collect(Settings(home=tmp_path), python=quick_python).running
-    assert not collect(Settings(home=tmp_path), python=quick_python).running
+        running = collect(Settings(home=Path(home)), python=quick_python)
+        server.close()
+        stopped = collect(Settings(home=Path(home)), python=quick_python)
+
+    assert (running.running, stopped.running) == (True, False)
 
 
 def test_the_installed_torch_is_asked_in_a_process_of_its_own() -> None:
