@@ -1,121 +1,93 @@
-"""What every benchmark is made of: alternated runs, figures with a stated definition, medians and spread."""
+"""`gshare bench`: list benchmarks, run one, keep its result."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Protocol, TypeVar
+import os
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
 
+import click
+
+from bench.figures import BenchError, Benchmark, Context
+from bench.gateway import GatewayBenchmark
+from bench.machine import this_machine
+from bench.report import Report, to_json, to_markdown
 from gateway_plugin.settings import Settings
 
-Sample = TypeVar("Sample")
+BENCHMARKS: tuple[Benchmark, ...] = (GatewayBenchmark(),)
 
 
-class BenchError(Exception):
-    """A benchmark that cannot run here; the text says what is missing and what to do."""
+def main(arguments: list[str]) -> int:
+    """Run `gshare bench ARGUMENTS` and return its exit code. Raises: click.ClickException, SettingsError."""
+    return int(bench.main(arguments, prog_name="gshare bench", standalone_mode=False) or 0)
 
 
-class Wish(StrEnum):
-    """Which side of a bound is good."""
-
-    AT_MOST = "at most"
-    AT_LEAST = "at least"
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What a figure is held to."""
-
-    wish: Wish
-    value: float
-
-    def met(self, value: float) -> bool:
-        return value <= self.value if self.wish is Wish.AT_MOST else value >= self.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One result: the median of several runs, with the smallest and the largest."""
-
-    name: str
-    value: float
-    unit: str
-    definition: str
-    """What was measured, and how, so that somebody else can measure the same."""
-    low: float
-    high: float
-    runs: int
-    bound: Bound | None = None
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the median keeps to the bound; None without one."""
-        return None if self.bound is None else self.bound.met(self.value)
+@click.command(short_help="Measure this installation.")
+@click.argument("name", required=False)
+@click.option("--list", "list_only", is_flag=True, help="Only list the benchmarks.")
+@click.option("--function", default="resnet50", show_default=True, help="Deployed function to send requests to.")
+@click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True, help="Times each side is measured.")
+@click.option(
+    "--run-s", type=click.FloatRange(0.1, 60), default=3.0, show_default=True, help="Longest time of one measurement."
+)
+@click.option("--max-requests", type=click.IntRange(1, 100_000), default=2000, show_default=True)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for NAME.json and NAME.md; none: only print.",
+)
+def bench(
+    *, name: str | None, list_only: bool, function: str, runs: int, run_s: float, max_requests: int, out: Path | None
+) -> None:
+    """Run benchmark NAME against what runs on this machine, and print its figures with their definitions."""
+    if list_only or name is None:
+        for benchmark in BENCHMARKS:
+            click.echo(f"{benchmark.name:10} {benchmark.description}")
+        return
+    context = Context(
+        settings=Settings.from_env(os.environ),
+        function=function,
+        runs=runs,
+        run_s=run_s,
+        max_requests=max_requests,
+        say=_say,
+    )
+    report = _run(_find(name), context)
+    click.echo(to_markdown(report))
+    if out is not None:
+        _write(report, out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What a benchmark is told. It keeps to `runs` and `run_s`, and sends traffic to this machine alone."""
-
-    settings: Settings
-    function: str
-    """Name of the deployed function to send requests to."""
-    runs: int
-    """Times each side is measured."""
-    run_s: float
-    """Longest time of one measurement."""
-    max_requests: int
-    """Most requests of one measurement."""
-    say: Callable[[str], None]
-    """Progress, one line at a time."""
+def _find(name: str) -> Benchmark:
+    for benchmark in BENCHMARKS:
+        if benchmark.name == name:
+            return benchmark
+    known = ", ".join(benchmark.name for benchmark in BENCHMARKS)
+    raise click.BadParameter(f"{name!r}: no such benchmark; there are: {known}", param_hint="NAME")
 
 
-class Benchmark(Protocol):
-    """Something that `gshare bench NAME` runs."""
-
-    @property
-    def name(self) -> str:
-        """What it is asked for by."""
-
-    @property
-    def description(self) -> str:
-        """What it compares, in a line."""
-
-    def run(self, context: Context) -> list[Figure]:
-        """Raises: BenchError when it cannot be measured here."""
-
-
-def alternate(
-    sides: Mapping[str, Callable[[], Sample]], *, runs: int, say: Callable[[str], None]
-) -> dict[str, list[Sample]]:
-    """Measure the sides in turn, `runs` times each, every other round backwards, so that drift hits all alike."""
-    samples: dict[str, list[Sample]] = {name: [] for name in sides}
-    for number in range(runs):
-        names = list(sides) if number % 2 == 0 else list(sides)[::-1]
-        for name in names:
-            say(f"run {number + 1} of {runs}: {name}")
-            samples[name].append(sides[name]())
-    return samples
-
-
-def figure(name: str, values: Sequence[float], *, unit: str, definition: str, bound: Bound | None = None) -> Figure:
-    """A figure from the values of several runs."""
-    return Figure(
-        name=name,
-        value=statistics.median(values),
-        unit=unit,
-        definition=definition,
-        low=min(values),
-        high=max(values),
-        runs=len(values),
-        bound=bound,
+def _run(benchmark: Benchmark, context: Context) -> Report:
+    try:
+        figures = benchmark.run(context)
+    except BenchError as error:
+        raise click.ClickException(str(error)) from error
+    return Report(
+        benchmark=benchmark.name,
+        description=benchmark.description,
+        command=shlex.join(["gshare", *sys.argv[1:]]),
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=this_machine(),
+        figures=tuple(figures),
     )
 
 
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+def _write(report: Report, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{report.benchmark}.json").write_bytes(to_json(report))
+    (folder / f"{report.benchmark}.md").write_text(to_markdown(report), encoding="utf-8")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from bench.frame import BenchError, Bound, Context, Figure, Wish, alternate, figure, percentile
+from bench.figures import BenchError, Bound, Context, Figure, Wish, alternate, figure, percentile
 from bench.http_load import Measured, Payload, Target, closed_loop
 from gateway_plugin.model import canonical_name
 from gateway_plugin.paths import Paths

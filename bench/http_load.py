@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from bench.frame import BenchError
+from bench.figures import BenchError
 
 TIMEOUT_S = 60.0
 

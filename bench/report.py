@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bench.frame import Figure
+from bench.figures import Figure
 from bench.machine import Machine
 
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import pytest
 from click.testing import CliRunner
 
-from bench.command import bench
-from bench.frame import BenchError, Context
+from bench.figures import BenchError, Context
+from bench.frame import bench
 from bench.gateway import CLIENTS, GatewayBenchmark, sample_of
 from bench.http_load import Payload, Target, closed_loop
 from gateway_plugin.paths import Paths

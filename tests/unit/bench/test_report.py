@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.frame import Bound, Wish, figure
+from bench.figures import Bound, Wish, figure
 from bench.machine import Machine, cpu_model, this_machine
 from bench.report import Report, to_json, to_markdown
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_plugin.node.doctor import Torch
-from gateway_plugin.node.doctor_facts import collect, probe_torch
+from gateway_plugin.node.diagnosis import Torch
+from gateway_plugin.node.machine_facts import collect, probe_torch
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 

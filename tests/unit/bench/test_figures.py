@@ -1,6 +1,6 @@
 import pytest
 
-from bench.frame import Bound, Wish, alternate, figure, percentile
+from bench.figures import Bound, Wish, alternate, figure, percentile
 
 
 def ignore(line: str) -> None: ...

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from gateway_plugin.node.doctor import Facts, Gpu, Torch
+from gateway_plugin.node.diagnosis import Facts, Gpu, Torch
 from gateway_plugin.paths import REPLICA_ID_LENGTH, Paths
 from gateway_plugin.settings import Settings
 
