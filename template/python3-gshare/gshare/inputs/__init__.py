@@ -1,0 +1,1 @@
+"""Decoding of what clients send, with limits checked before memory is spent."""
