@@ -9,9 +9,10 @@ from flask import Flask, Response
 from werkzeug.routing import BaseConverter
 
 from gateway_plugin.model import ROUTE_NAME
+from gateway_plugin.openfaas.bodies import BODY_BYTES_LIMIT
 from gateway_plugin.openfaas.create import create
 from gateway_plugin.openfaas.delete import delete
-from gateway_plugin.openfaas.edge import BODY_BYTES_LIMIT, install_error_mapper
+from gateway_plugin.openfaas.edge import install_error_mapper
 from gateway_plugin.openfaas.gshare import gshare_devices, gshare_functions
 from gateway_plugin.openfaas.guard import install_guard
 from gateway_plugin.openfaas.info import healthz, info, namespaces
@@ -37,7 +38,8 @@ def create_app(settings: Settings, store: Store) -> Flask:
     """A WSGI app without state of its own; any number of threads may use it."""
     snapshots = Snapshots([Path(root) for root in settings.functions_path], Paths(settings.home).code)
     app = Flask(__name__, static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=BODY_BYTES_LIMIT, PROVIDE_AUTOMATIC_OPTIONS=False)
+    # One byte more than allowed: Flask cuts a chunked body off there, and only so can that be told from one that fits.
+    app.config.update(MAX_CONTENT_LENGTH=BODY_BYTES_LIMIT + 1, PROVIDE_AUTOMATIC_OPTIONS=False)
     app.url_map.converters["name"] = _NameConverter
     app.url_map.merge_slashes = False
     install_guard(app, bind_host=settings.bind_host)

@@ -9,10 +9,13 @@ from typing import Any, TypeVar
 
 import flask
 import msgspec
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from gateway_plugin.errors import BadRequest
 from gateway_plugin.model import DEFAULT_NAMESPACE, FunctionSpec
 
+BODY_BYTES_LIMIT = 1024 * 1024
+"""Largest body of a control call."""
 Body = TypeVar("Body", bound=msgspec.Struct)
 _TEXT_MAPS = ("envVars", "labels", "annotations", "limits", "requests")
 
@@ -77,6 +80,8 @@ def _one_namespace(*given: str) -> str:
 
 def _json_object(request: flask.Request) -> dict[str, Any]:
     data = request.get_data()
+    if len(data) > BODY_BYTES_LIMIT:
+        raise RequestEntityTooLarge
     if not data:
         raise BadRequest("body: empty; a JSON object is expected")
     try:

@@ -9,9 +9,8 @@ from flask import Flask, Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from gateway_plugin.errors import PluginError
+from gateway_plugin.openfaas.bodies import BODY_BYTES_LIMIT
 
-BODY_BYTES_LIMIT = 1024 * 1024
-"""Largest body of a control call."""
 RETRY_AFTER_S = 2
 """When a caller may try again while Redis is away."""
 REVISION_HEADER = "X-Gshare-Revision"
