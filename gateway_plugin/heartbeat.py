@@ -18,7 +18,7 @@ class Heartbeat:
 
     def beat(self) -> None:
         with contextlib.suppress(OSError):
-            self._path.write_text(f"{time.monotonic():.3f}")
+            self._path.write_text(str(time.monotonic()))
 
     def age_s(self) -> float | None:
         """Seconds since the last beat; None if there was none."""

@@ -23,7 +23,7 @@ ENV_PREFIX = "GSHARE_"
 OTHERS_ENV = ("GSHARE_SKIP_BUILD", "GSHARE_IMAGE_PREFIX", "GSHARE_TAG", "GSHARE_TORCH_INDEX", "GSHARE_TEST_SHARED")
 """GSHARE_ names that stack.yml, the Makefile or the tests read; not settings of the plugin."""
 LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -33,7 +33,7 @@ def parse_duration_s(text: str) -> float:
     Raises:
         ValueError: anything else, a sign or an exponent included.
     """
-    if re.fullmatch(r"\d+(\.\d+)?", text):
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
         return float(text)
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
@@ -42,7 +42,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    if not re.fullmatch(r"\d+", text):
+    if not re.fullmatch(r"[0-9]+", text):
         raise ValueError("a whole number")
     return int(text)
 

@@ -13,7 +13,7 @@ from gateway_plugin.errors import SettingsError
 from gateway_plugin.model import Device
 
 log = logging.getLogger(__name__)
-_CPU = re.compile(r"cpu:(\d+)-(\d+)")
+_CPU = re.compile(r"cpu:([0-9]+)-([0-9]+)")
 _CORES_PER_SM = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 """CUDA cores of one SM by compute capability, where it is not 128 (NVIDIA's architecture white papers)."""
 

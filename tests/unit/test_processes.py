@@ -1,0 +1,65 @@
+"""Processes by identity."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway_plugin.processes import ProcessId, identify, reap_orphans, spawn
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def test_a_process_is_known_by_pid_and_start_time_until_it_ends(tmp_path: Path) -> None:
+    popen = spawn(SLEEPER, env=os.environ, log=tmp_path / "log")
+    process = identify(popen.pid)
+    assert process is not None
+    assert process.alive()
+    pidfd = process.open_pidfd()
+    assert pidfd is not None
+    assert process.send(signal.SIGKILL)
+    assert select.select([pidfd], [], [], 30)[0]
+    assert not process.alive(), "a zombie is not alive"
+    assert popen.wait() == -signal.SIGKILL
+    assert not process.send(signal.SIGTERM)
+    os.close(pidfd)
+
+
+def test_another_process_with_the_same_pid_is_a_stranger() -> None:
+    me = identify(os.getpid())
+    assert me is not None
+    stranger = ProcessId(me.pid, me.start_ticks + 1)
+    assert not stranger.alive()
+    assert stranger.open_pidfd() is None
+    assert not stranger.send(signal.SIGKILL)
+
+
+def test_output_is_appended_to_the_log_and_nothing_else_is_inherited(tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    code = f"import os; print('hello'); os.write({write_end}, b'x')"
+    os.set_inheritable(write_end, True)
+    popen = spawn([sys.executable, "-c", code], env=os.environ, log=tmp_path / "log")
+    assert popen.wait() != 0
+    text = (tmp_path / "log").read_text()
+    assert text.startswith("hello")
+    assert "Bad file descriptor" in text
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no-such-program"):
+        spawn(["/no-such-program"], env={}, log=tmp_path / "log")
+
+
+def test_dead_children_are_reaped_and_keep_their_exit_code() -> None:
+    known = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+    os.waitid(os.P_PID, known.pid, os.WEXITED | os.WNOWAIT)
+    reap_orphans({known.pid: known})
+    assert known.returncode == 3
