@@ -57,6 +57,12 @@ class GatewayError(PluginError):
     code = "gateway_error"
 
 
+class CodeStoreError(PluginError):
+    """A function's code cannot be kept under GSHARE_HOME (no room, no permission)."""
+
+    code = "code_store"
+
+
 class StoreUnavailable(PluginError):
     """Redis cannot be reached or does not answer; what runs goes on."""
 

@@ -97,7 +97,7 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     """RFC 3339, of the first deploy."""
     generation: int = 1
-    """Counts accepted changes of spec or code; scaling is none."""
+    """Counts accepted changes; a call that changes nothing is none."""
     memory_shrinks: int = 0
     """How often an update lowered `gpu_mem`: part of the revision, since growing is live and shrinking is not."""
     v: int = 1

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway_plugin.errors import BadRequest
+from gateway_plugin.errors import BadRequest, CodeStoreError
 from gateway_plugin.model import NAME_RULE, valid_name
 
 CODE_BYTES_LIMIT = 64 * 1024**2
@@ -46,12 +46,19 @@ class Snapshots:
         """Copy the code of `image` where it is not there yet; the digest under which it lies.
 
         Raises:
-            BadRequest: no such folder, or one that cannot be taken (too large, links that lead out).
+            BadRequest: no such folder, or one that cannot be taken (too large, links that lead out, unreadable).
+            CodeStoreError: the copy cannot be written.
         """
         folder, root = find_folder(image, self._roots)
-        files = sorted(_read(folder, root), key=lambda file: file.path)
+        try:
+            files = sorted(_read(folder, root), key=lambda file: file.path)
+        except OSError as error:
+            raise BadRequest(f"{folder}: cannot be read: {error}; check its permissions and deploy again") from error
         digest = digest_of(files)
-        self._keep(digest, files)
+        try:
+            self._keep(digest, files)
+        except OSError as error:
+            raise CodeStoreError(f"{self._store}: the code of {image!r} cannot be kept: {error}") from error
         return digest
 
     def retire(self, digest: str) -> None:

@@ -58,7 +58,7 @@ def updated(
         code_digest=code_digest,
         memory_shrinks=memory_shrinks,
     )
-    return after if after == before else msgspec.structs.replace(after, generation=before.generation + 1)
+    return _next_generation(before, after)
 
 
 def scaled(before: FunctionRecord, replicas: int) -> FunctionRecord:
@@ -76,7 +76,7 @@ def scaled(before: FunctionRecord, replicas: int) -> FunctionRecord:
         raise BadRequest(
             f"replicas: {replicas} is below {SCALE_MIN} ({low}); ask for 0 or {low}–{high}, or lower the label"
         )
-    return msgspec.structs.replace(before, replicas=replicas)
+    return _next_generation(before, msgspec.structs.replace(before, replicas=replicas))
 
 
 class _Rolling(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +108,10 @@ def revision_of(spec: FunctionSpec, *, code_digest: str, memory_shrinks: int) ->
         memory_shrinks=memory_shrinks,
     )
     return hashlib.sha256(msgspec.json.encode(rolling, order="sorted")).hexdigest()[:REVISION_LENGTH]
+
+
+def _next_generation(before: FunctionRecord, after: FunctionRecord) -> FunctionRecord:
+    return after if after == before else msgspec.structs.replace(after, generation=before.generation + 1)
 
 
 def _memory_limit(spec: FunctionSpec) -> float:

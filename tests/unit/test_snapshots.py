@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_plugin.errors import BadRequest
+from gateway_plugin.errors import BadRequest, CodeStoreError
 from gateway_plugin.snapshots import KEEP_UNUSED_S, Snapshots, image_folder_name
 
 HANDLER = "def handle(event, context):\n    return 'ok'\n"
@@ -172,6 +172,16 @@ def test_a_folder_over_the_limit_is_refused_with_the_limit(shelf: Shelf, monkeyp
     assert "more than 1 MiB" in shelf.refusal()
 
 
+def test_a_file_that_cannot_be_read_is_refused(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf.make()
+
+    def forbidden(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    assert "Permission denied" in shelf.refusal()
+
+
 def test_nothing_half_copied_is_left_when_a_copy_fails(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf.make()
 
@@ -179,7 +189,7 @@ def test_nothing_half_copied_is_left_when_a_copy_fails(shelf: Shelf, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("gateway_plugin.snapshots.os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(CodeStoreError, match="No space left"):
         shelf.take()
     assert list(shelf.store.iterdir()) == []
 

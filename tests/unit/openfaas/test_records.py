@@ -144,8 +144,10 @@ def test_scaling_outside_the_labels_is_refused_naming_the_label() -> None:
     assert [scaled(limited, replicas).replicas for replicas in (0, 2, 4)] == [0, 2, 4]
 
 
-def test_scaling_is_no_new_generation() -> None:
-    assert scaled(record(), 3).generation == record().generation
+def test_scaling_keeps_the_revision_and_is_a_new_generation_only_where_it_changes_the_count() -> None:
+    before = record()
+    assert scaled(before, 1) == before
+    assert (scaled(before, 3).revision, scaled(before, 3).generation) == (before.revision, 2)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 4)), max_size=20))
