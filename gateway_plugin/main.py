@@ -1,4 +1,7 @@
-"""Wires things: what runs on one machine, and the entry of each process. Nothing else imports across rooms."""
+"""Wires things: what runs on one machine, and the entry of each process. Nothing else imports across rooms.
+
+Each process imports its own rooms only when it runs, so that a killed data-plane worker is back in a moment.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,23 @@ import logging
 import os
 import signal
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
-from flask import Flask
-from gunicorn.app.base import BaseApplication
-
-from gateway_plugin.autoscaler.loop import Loop
-from gateway_plugin.backends.process import ProcessBackend
-from gateway_plugin.counters import Counters
 from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.listeners import inherited_listener, keep_offering, listen_tcp, listen_unix
 from gateway_plugin.paths import Paths
 from gateway_plugin.processes import python_command
 from gateway_plugin.redis_server import redis_answers, redis_command
 from gateway_plugin.settings import Settings
-from gateway_plugin.store import Store
 from gateway_plugin.supervisor.child import ChildSpec
-from gateway_plugin.supervisor.daemon import Supervisor, become_daemon
+
+if TYPE_CHECKING:
+    from gateway_plugin.store import Store
 
 HEARTBEAT_LIMIT_S = 20.0
 PROBE_TIMEOUT_S = 2.0
-API_THREADS = 16
 API_BACKLOG = 1024
 DATAPLANE = "dataplane-"
-_SD_LISTEN_FDS_START = 3
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +66,9 @@ def redis_url(settings: Settings) -> str:
 
 
 def open_store(settings: Settings) -> Store:
+    """The door to that Redis."""
+    from gateway_plugin.store import Store
+
     return Store(redis_url(settings))
 
 
@@ -80,7 +79,9 @@ def run_process(name: str, settings: Settings, *, listen_fd: int) -> None:
         case "supervisor":
             run_supervisor(settings)
         case "api":
-            run_api(settings, listen_fd=listen_fd)
+            from gateway_plugin.api_server import run_api
+
+            run_api(settings, open_store(settings), listen_fd=listen_fd)
         case "loop":
             run_loop(settings)
         case "agent":
@@ -91,6 +92,8 @@ def run_process(name: str, settings: Settings, *, listen_fd: int) -> None:
 
 def run_supervisor(settings: Settings) -> None:
     """Become a daemon and supervise until stopped; returns at once if a supervisor runs already."""
+    from gateway_plugin.supervisor.daemon import Supervisor, become_daemon
+
     lock = become_daemon(Paths(settings.home))
     if lock is None:
         log.info("another supervisor holds the lock")
@@ -108,6 +111,10 @@ def run_agent(settings: Settings) -> None:
 
 def run_loop(settings: Settings) -> None:
     """The loop, until SIGTERM."""
+    from gateway_plugin.autoscaler.loop import Loop
+    from gateway_plugin.backends.process import ProcessBackend
+    from gateway_plugin.counters import Counters
+
     paths = Paths(settings.home)
     loop = Loop(
         settings,
@@ -127,48 +134,6 @@ def run_dataplane(settings: Settings, *, number: int, listen_fd: int) -> None:
     listener = inherited_listener(listen_fd)
     keep_offering(Paths(settings.home).supervisor_socket, f"{DATAPLANE}{number}", listener)
     run(settings, number=number, listener=listener)
-
-
-def run_api(settings: Settings, *, listen_fd: int) -> None:
-    """The control API under one gunicorn worker, on the listener the supervisor keeps."""
-    # The systemd protocol makes gunicorn use the socket as it is and leave its file alone when it stops.
-    if listen_fd != _SD_LISTEN_FDS_START:
-        os.dup2(listen_fd, _SD_LISTEN_FDS_START, inheritable=True)
-        os.close(listen_fd)
-    os.environ |= {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
-    _ApiServer(settings).run()
-
-
-class _ApiServer(BaseApplication):  # type: ignore[misc]
-    """gunicorn, configured here instead of by a command line."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        super().__init__()
-
-    def load_config(self) -> None:
-        options: dict[str, Any] = {
-            "workers": 1,
-            "worker_class": "gthread",
-            "threads": API_THREADS,
-            "keepalive": 75,
-            "timeout": 60,
-            "graceful_timeout": 10,
-            "loglevel": self._settings.log_level.lower(),
-            "control_socket_disable": True,
-            "post_worker_init": self._offer_listener,
-        }
-        for key, value in options.items():
-            if key in self.cfg.settings:
-                self.cfg.set(key, value)
-
-    def load(self) -> Flask:
-        from gateway_plugin.openfaas.app import create_app
-
-        return create_app(self._settings, open_store(self._settings))
-
-    def _offer_listener(self, worker: Any) -> None:
-        keep_offering(Paths(self._settings.home).supervisor_socket, "api", worker.sockets[0].sock)
 
 
 def _heartbeat(settings: Settings, name: str) -> Heartbeat:

