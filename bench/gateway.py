@@ -10,15 +10,17 @@ from typing import Any
 import requests
 
 from bench.figures import BenchError, Bound, Context, Figure, Wish, alternate, figure, percentile
-from bench.http_load import Measured, Payload, Target, closed_loop
+from bench.http_load import Call, Measured, Target, closed_loop
 from gateway_plugin.model import canonical_name
 from gateway_plugin.paths import Paths
 
 CLIENTS = (1, 4, 16)
+PING = Call("GET", "/_/health")
+"""The cheapest page of a replica: no model whose own variance would hide the gateway."""
 ADDED_LATENCY = Bound(Wish.AT_MOST, 1.0)
 """Milliseconds at the median: small beside the few ms that the fastest model takes on a GPU."""
 _TYPES = {".json": "application/json", ".jpg": "image/jpeg", ".png": "image/png"}
-_SIDES = "alternated between the gateway (TCP) and the replica's own unix socket; same body, keep-alive, closed loop"
+_SIDES = "keep-alive, closed loop, alternated between the gateway (TCP) and the replica's own unix socket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,79 +32,92 @@ class GatewayBenchmark:
 
     def run(self, context: Context) -> list[Figure]:
         """Raises: BenchError: no gateway, no such function, not exactly one ready replica, no sample to send."""
-        payload = sample_of(context)
-        gateway, replica = targets(context)
+        sample = sample_of(context)
+        sides = targets(context)
         figures: list[Figure] = []
         for clients in CLIENTS:
-            measured = alternate(
-                {
-                    f"gateway, {clients} clients": _measure(context, gateway, payload=payload, clients=clients),
-                    f"replica, {clients} clients": _measure(context, replica, payload=payload, clients=clients),
-                },
-                runs=context.runs,
-                say=context.say,
-            )
-            through, straight = measured.values()
-            figures += _latencies(through, straight) if clients == 1 else []
+            through, straight = _compare(context, sides, call=PING, clients=clients)
+            if clients == 1:
+                figures += _latencies(through, straight, what="health page", bound=ADDED_LATENCY)
             figures += _rates(through, straight, clients=clients)
-        return figures
+        through, straight = _compare(context, sides, call=sample, clients=1)
+        return figures + _latencies(through, straight, what=f"{context.function}'s sample", bound=None)
 
 
-def _measure(context: Context, target: Target, *, payload: Payload, clients: int) -> Callable[[], Measured]:
-    def measure() -> Measured:
-        closed_loop(target, payload, clients=clients, max_requests=clients, run_s=context.run_s)  # opens and warms up
-        return closed_loop(target, payload, clients=clients, max_requests=context.max_requests, run_s=context.run_s)
+def _compare(
+    context: Context, sides: tuple[Target, Target], *, call: Call, clients: int
+) -> tuple[list[Measured], list[Measured]]:
+    """Measurements through the gateway and straight at the replica, pair by pair."""
 
-    return measure
+    def measure(target: Target) -> Callable[[], Measured]:
+        def once() -> Measured:
+            closed_loop(target, call, clients=clients, max_requests=clients, run_s=context.run_s)  # warms up
+            return closed_loop(target, call, clients=clients, max_requests=context.max_requests, run_s=context.run_s)
+
+        return once
+
+    gateway, replica = sides
+    what = f"{call.method} {call.path}, {clients} at once"
+    measured = alternate(
+        {f"gateway, {what}": measure(gateway), f"replica, {what}": measure(replica)}, runs=context.runs, say=context.say
+    )
+    through, straight = measured.values()
+    return through, straight
 
 
-def _latencies(through: Sequence[Measured], straight: Sequence[Measured]) -> list[Figure]:
+def _latencies(
+    through: Sequence[Measured], straight: Sequence[Measured], *, what: str, bound: Bound | None
+) -> list[Figure]:
     figures = []
     for percent in (50, 99):
         ours, direct = ([1000 * percentile(run.latencies_s, percent) for run in side] for side in (through, straight))
-        what = f"p{percent} of one client's request times in a run, {_SIDES}"
+        meaning = f"p{percent} of the request times of one client ({what}); {_SIDES}"
         added = [a - b for a, b in zip(ours, direct, strict=True)]
         ratios = [a / b for a, b in zip(ours, direct, strict=True)]
-        bound = ADDED_LATENCY if percent == 50 else None
+        title = f"{what}, p{percent}"
         figures += [
-            figure(f"latency p{percent} through the gateway", ours, unit="ms", definition=what),
-            figure(f"latency p{percent} at the replica", direct, unit="ms", definition=what),
+            figure(f"{title}, gateway", ours, unit="ms", definition=meaning),
+            figure(f"{title}, replica", direct, unit="ms", definition=meaning),
             figure(
-                f"added latency p{percent}", added, unit="ms", definition=f"difference of the two: {what}", bound=bound
+                f"{title}, added",
+                added,
+                unit="ms",
+                definition="gateway - replica, pair of runs by pair of runs",
+                bound=bound if percent == 50 else None,
             ),
-            figure(f"added latency p{percent}, ratio", ratios, unit="×", definition=f"gateway ÷ replica: {what}"),
+            figure(f"{title}, ratio", ratios, unit="×", definition="gateway ÷ replica, pair of runs by pair of runs"),
         ]
     return figures
 
 
 def _rates(through: Sequence[Measured], straight: Sequence[Measured], *, clients: int) -> list[Figure]:
     ours, direct = ([run.requests_per_s for run in side] for side in (through, straight))
-    what = f"requests answered ÷ duration with {clients} clients, {_SIDES}"
+    meaning = f"health pages answered ÷ duration; {_SIDES}; the load generator shares the cores, so a lower bound"
     ratios = [a / b for a, b in zip(ours, direct, strict=True)]
+    title = f"rate with {clients} client{'s' if clients > 1 else ''}"
     return [
-        figure(f"rate through the gateway, {clients} clients", ours, unit="requests/s", definition=what),
-        figure(f"rate at the replica, {clients} clients", direct, unit="requests/s", definition=what),
-        figure(f"rate ratio, {clients} clients", ratios, unit="×", definition=f"gateway ÷ replica: {what}"),
+        figure(f"{title}, gateway", ours, unit="requests/s", definition=meaning),
+        figure(f"{title}, replica", direct, unit="requests/s", definition=meaning),
+        figure(f"{title}, ratio", ratios, unit="×", definition="gateway ÷ replica, pair of runs by pair of runs"),
     ]
 
 
 def targets(context: Context) -> tuple[Target, Target]:
     """(gateway, replica). Raises: BenchError."""
     settings = context.settings
-    (replica_id,) = _one_ready_replica(context)
-    gateway = Target(host=settings.bind_host, port=settings.port, url_path=f"/function/{context.function}")
-    return gateway, Target(unix_path=str(Paths(settings.home).replica_http(replica_id)))
+    gateway = Target(host=settings.bind_host, port=settings.port, prefix=f"/function/{context.function}")
+    return gateway, Target(unix_path=str(Paths(settings.home).replica_http(_ready_replica(context))))
 
 
-def _one_ready_replica(context: Context) -> list[str]:
-    function = _described(context)
-    ready = [str(replica["id"]) for replica in function["replicas"] if replica["state"] == "ready"]
+def _ready_replica(context: Context) -> str:
+    replicas = _described(context)["replicas"]
+    ready = [str(replica["id"]) for replica in replicas if replica["state"] == "ready"]
     if len(ready) != 1:
         raise BenchError(
             f"{context.function} has {len(ready)} ready replicas; both sides must use the same one: wait until it is "
             "ready, or scale it to 1"
         )
-    return ready
+    return ready[0]
 
 
 def _described(context: Context) -> dict[str, Any]:
@@ -120,13 +135,13 @@ def _described(context: Context) -> dict[str, Any]:
     return found
 
 
-def sample_of(context: Context) -> Payload:
+def sample_of(context: Context) -> Call:
     """The function's own sample request. Raises: BenchError if its folder has none."""
     folders = [Path(root) / context.function for root in context.settings.functions_path]
     for folder in folders:
         for suffix, content_type in _TYPES.items():
             path = folder / f"sample{suffix}"
             if path.is_file():
-                return Payload(path.read_bytes(), content_type)
+                return Call("POST", "/", path.read_bytes(), content_type)
     looked = ", ".join(str(folder) for folder in folders)
     raise BenchError(f"{context.function}: no sample.json, sample.jpg or sample.png to send, in {looked}")

@@ -23,11 +23,12 @@ class Target:
     host: str = "127.0.0.1"
     port: int = 0
     unix_path: str = ""
-    url_path: str = "/"
+    prefix: str = ""
+    """What every path begins with here."""
 
     def __str__(self) -> str:
         where = f"unix:{self.unix_path}" if self.unix_path else f"http://{self.host}:{self.port}"
-        return where + self.url_path
+        return where + self.prefix
 
     def connect(self) -> http.client.HTTPConnection:
         """A connection that is opened by its first request."""
@@ -37,11 +38,13 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class Call:
     """What is sent, every time the same."""
 
-    body: bytes
-    content_type: str
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class _UnixConnection(http.client.HTTPConnection):
 class _Client(threading.Thread):
     """One client; what it cannot use it keeps as `error`, since a thread cannot raise to its starter."""
 
-    def __init__(self, target: Target, payload: Payload, *, requests: int, until_s: float) -> None:
+    def __init__(self, target: Target, call: Call, *, requests: int, until_s: float) -> None:
         super().__init__(daemon=True)
-        self._target, self._payload, self._requests, self._until_s = target, payload, requests, until_s
+        self._target, self._call, self._requests, self._until_s = target, call, requests, until_s
         self.latencies_s: list[float] = []
         self.error: BenchError | None = None
 
@@ -82,32 +85,33 @@ class _Client(threading.Thread):
         connection = self._target.connect()
         try:
             while len(self.latencies_s) < self._requests and time.monotonic() < self._until_s:
-                self.latencies_s.append(request_once(connection, self._target, payload=self._payload))
+                self.latencies_s.append(request_once(connection, self._target, call=self._call))
         except BenchError as error:
             self.error = error
         finally:
             connection.close()
 
 
-def request_once(connection: http.client.HTTPConnection, target: Target, *, payload: Payload) -> float:
-    """Seconds that one POST took. Raises: BenchError on anything but a 2xx answer."""
+def request_once(connection: http.client.HTTPConnection, target: Target, *, call: Call) -> float:
+    """Seconds that one call took. Raises: BenchError on anything but a 2xx answer."""
+    headers = {"Content-Type": call.content_type} if call.content_type else {}
     begin = time.perf_counter()
     try:
-        connection.request("POST", target.url_path, payload.body, {"Content-Type": payload.content_type})
+        connection.request(call.method, target.prefix + call.path, call.body, headers)
         answer = connection.getresponse()
         body = answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise BenchError(f"{target}: no answer: {error!r}") from error
+        raise BenchError(f"{target}{call.path}: no answer: {error!r}") from error
     if not 200 <= answer.status < 300:
-        raise BenchError(f"{target}: {answer.status} {body[:200].decode(errors='replace')}")
+        raise BenchError(f"{target}{call.path}: {answer.status} {body[:200].decode(errors='replace')}")
     return time.perf_counter() - begin
 
 
-def closed_loop(target: Target, payload: Payload, *, clients: int, max_requests: int, run_s: float) -> Measured:
+def closed_loop(target: Target, call: Call, *, clients: int, max_requests: int, run_s: float) -> Measured:
     """Load `target` until `max_requests` are done or `run_s` is over. Raises: BenchError on a failed request."""
     begin = time.monotonic()
     each = max(1, max_requests // clients)
-    threads = [_Client(target, payload, requests=each, until_s=begin + run_s) for _ in range(clients)]
+    threads = [_Client(target, call, requests=each, until_s=begin + run_s) for _ in range(clients)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -37,8 +37,15 @@ def to_markdown(report: Report) -> str:
         f"Measured {report.measured_at} with `{report.command}` on {report.machine.title}.",
         "| figure | median | min … max | runs | bound |\n| --- | --: | --: | --: | --- |\n" + "\n".join(_rows(report)),
     ]
-    meanings = "\n".join(f"- **{figure.name}**: {figure.definition}" for figure in report.figures)
-    return "\n\n".join([*head, meanings]) + "\n"
+    return "\n\n".join([*head, "\n".join(_meanings(report))]) + "\n"
+
+
+def _meanings(report: Report) -> list[str]:
+    """One line for each definition, with the figures it holds for."""
+    names: dict[str, list[str]] = {}
+    for figure in report.figures:
+        names.setdefault(figure.definition, []).append(figure.name)
+    return [f"- {'; '.join(named)}: {definition}." for definition, named in names.items()]
 
 
 def _rows(report: Report) -> list[str]:

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from bench.figures import BenchError, Context
 from bench.frame import bench
-from bench.gateway import CLIENTS, GatewayBenchmark, sample_of
-from bench.http_load import Payload, Target, closed_loop
+from bench.gateway import GatewayBenchmark, sample_of
+from bench.http_load import Call, Target, closed_loop
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 
@@ -24,7 +24,7 @@ BODY = b'{"question": "who?"}'
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Echoes POSTs, answers /gshare/functions, fails at /broken; counts what it was asked."""
+    """Echoes POSTs, answers health pages and /gshare/functions, fails at /broken; keeps what it was asked."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
@@ -37,6 +37,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(500 if self.path == "/broken" else 200, body)
 
     def do_GET(self) -> None:
+        self.asked.append((self.path, b""))
         self._answer(200, json.dumps(self.functions).encode())
 
     def _answer(self, status: int, body: bytes) -> None:
@@ -122,14 +123,11 @@ def test_both_sides_get_the_sample_and_every_figure_comes_out(tmp_path: Path, ga
     with serving(UnixServer(str(path), Handler)):
         figures = {figure.name: figure for figure in GatewayBenchmark().run(context)}
 
-    assert {("/function/echo", BODY), ("/", BODY)} == set(Handler.asked)
-    assert set(figures) >= {
-        "added latency p50",
-        "added latency p99, ratio",
-        *(f"rate ratio, {n} clients" for n in CLIENTS),
-    }
+    assert {("/function/echo/", BODY), ("/", BODY)} <= set(Handler.asked)
+    assert {("/function/echo/_/health", b""), ("/_/health", b"")} <= set(Handler.asked)
+    assert {"health page, p50, added", "echo's sample, p99, ratio", "rate with 16 clients, ratio"} <= set(figures)
     assert all(figure.runs == 2 and figure.low <= figure.value <= figure.high for figure in figures.values())
-    assert figures["added latency p50"].bound is not None
+    assert figures["health page, p50, added"].bound is not None
 
 
 @pytest.mark.parametrize(
@@ -166,21 +164,19 @@ def test_a_function_without_a_sample_is_refused_with_the_folders_looked_at(tmp_p
 
 
 def test_a_failed_request_ends_the_measurement_with_its_status(gateway: int) -> None:
-    target = Target(port=gateway, url_path="/broken")
-
     with pytest.raises(BenchError, match=r"/broken.*500 why"):
-        closed_loop(target, Payload(b"why", "text/plain"), clients=2, max_requests=4, run_s=5.0)
+        closed_loop(Target(port=gateway), Call("POST", "/broken", b"why"), clients=2, max_requests=4, run_s=5.0)
 
 
 def test_a_load_keeps_to_its_number_of_requests(gateway: int) -> None:
-    measured = closed_loop(Target(port=gateway), Payload(b"x", "text/plain"), clients=4, max_requests=20, run_s=60.0)
+    measured = closed_loop(Target(port=gateway), Call("POST", "/", b"x"), clients=4, max_requests=20, run_s=60.0)
 
     assert len(measured.latencies_s) == len(Handler.asked) == 20
     assert measured.requests_per_s == pytest.approx(20 / measured.duration_s)
 
 
 def test_a_load_keeps_to_its_time(gateway: int) -> None:
-    measured = closed_loop(Target(port=gateway), Payload(b"x", "text/plain"), clients=1, max_requests=10**9, run_s=0.05)
+    measured = closed_loop(Target(port=gateway), Call("POST", "/", b"x"), clients=1, max_requests=10**9, run_s=0.05)
 
     assert 0 < len(measured.latencies_s) < 10**9
 
@@ -211,6 +207,6 @@ def test_the_command_prints_the_table_and_keeps_both_forms(
         )
 
     assert result.exit_code == 0, result.output
-    assert "| added latency p50 |" in result.output
+    assert "| health page, p50, added |" in result.output
     assert (tmp_path / "out" / "gateway.md").read_text(encoding="utf-8") in result.output
     assert json.loads((tmp_path / "out" / "gateway.json").read_bytes())["benchmark"] == "gateway"

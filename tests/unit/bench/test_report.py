@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 
 from bench.figures import Bound, Wish, figure
@@ -40,7 +41,15 @@ def test_markdown_names_the_machine_the_command_the_spread_and_what_is_not_met(r
     assert "`gshare bench gateway` on Some CPU (2 cores), no GPU, Linux 6.1 x86_64, Python 3.12.1." in text
     assert "| rate | 1234 requests/s | 1200 … 1300 | 3 |  |" in text
     assert "| added | 1.5 ms | 1.5 … 1.5 | 1 | at most 1: NOT met |" in text
-    assert "- **rate**: answers ÷ duration" in text
+    assert "- rate: answers ÷ duration." in text
+
+
+def test_figures_of_one_definition_are_explained_once(report: Report) -> None:
+    other = figure("other rate", [1.0], unit="requests/s", definition="answers ÷ duration")
+
+    text = to_markdown(msgspec.structs.replace(report, figures=(*report.figures, other)))
+
+    assert "- rate; other rate: answers ÷ duration." in text
 
 
 def test_gpus_are_part_of_the_title() -> None:
