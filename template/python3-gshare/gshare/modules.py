@@ -122,11 +122,12 @@ class _ParametersUnfilled(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        in_place = name.endswith("_") and not name.startswith("__")
-        if in_place and args and isinstance(args[0], nn.Parameter):
-            return args[0]
-        return func(*args, **(kwargs or {}))
+        target = args[0] if args else kwargs.get("tensor")  # torch.nn.init hands its tensor over by name
+        if name.endswith("_") and not name.startswith("__") and isinstance(target, nn.Parameter):
+            return target
+        return func(*args, **kwargs)
 
 
 def _rebuild_buffers(module: nn.Module, factory: Callable[[], nn.Module]) -> None:

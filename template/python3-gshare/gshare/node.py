@@ -139,7 +139,7 @@ class NodeClient:
         if error:
             log.warning("the agent's settings are not usable: %s", error)
         with self._sending:
-            self._channel = channel
+            self._channel, self._reason = channel, ""
             self._send_state(channel)
         self._settled.set()
         log.info("connected to the node agent (protocol %d)", welcome.protocol)

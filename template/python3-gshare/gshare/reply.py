@@ -51,6 +51,8 @@ def openfaas_response(value: object) -> Response:
     Raises:
         ModelFault: nothing that HTTP can carry. NonFiniteOutput: NaN or infinity in JSON.
     """
+    if isinstance(value, Reply):
+        return model_response(value)
     if isinstance(value, Mapping) and value.keys() & _ENVELOPE:
         response = _body_response(value.get("body"))
         return _with(response, value.get("statusCode", 200), value.get("headers") or ())

@@ -68,6 +68,8 @@ class Runtime:
         self._template = template
         self._service: Service | None = None
         self._changing = threading.RLock()
+        self.settled = threading.Event()
+        """Set once loading is over, ready or failed."""
         self._node = self._node_client() if config.node_socket else None
         self.metrics.watch("ready", lambda: float(self.condition.phase is Phase.READY))
         self.metrics.watch("managed", lambda: float(self.managed is Managed.YES))
@@ -144,6 +146,7 @@ class Runtime:
             reason = str(error) if isinstance(error, GshareError) else f"{type(error).__name__}: {error}"
             log.error("not ready: %s", reason, exc_info=error)
             self._become(phase=Phase.FAILED, reason=reason)
+            self.settled.set()
             return
         if self._node and not self._node.wait_settled(self.config.node_wait_s):
             log.warning("no node agent within %g s; serving without it", self.config.node_wait_s)
@@ -151,6 +154,7 @@ class Runtime:
             service.configure(self.live)
             self._service = service
         self._become(phase=Phase.READY, reason="")
+        self.settled.set()
         service.serve()
 
     def _load(self) -> Service:

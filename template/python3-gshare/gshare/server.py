@@ -55,6 +55,7 @@ def create_app(env: Mapping[str, str] | None = None, *, start: bool = True) -> F
     app.extensions[EXTENSION] = runtime
     app.url_map.merge_slashes = False
     app.url_map.converters["any"] = AnyPath
+    app.register_error_handler(HTTPException, _http_error)
     _add_own_pages(app, runtime)
     _add_function(app, runtime)
     if start:
@@ -140,6 +141,13 @@ def read_request(max_body_bytes: int) -> Request:
         headers=sent.headers,
         files=files,
     )
+
+
+def _http_error(error: HTTPException) -> AnyResponse:
+    """What Flask itself refuses (a method that no page has), in the form of all other errors."""
+    code = error.name.lower().replace(" ", "_")
+    body = {"error": {"code": code, "message": error.description, "retryable": False}}
+    return Response(msgspec.json.encode(body), error.code, error.get_headers(), content_type=JSON)
 
 
 def error_response(fault: GshareError) -> Response:
