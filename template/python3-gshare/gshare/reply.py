@@ -19,6 +19,7 @@ JSON = "application/json"
 TEXT = "text/html; charset=utf-8"
 """OpenFaaS's Python templates send text as HTML unless the function says otherwise."""
 BINARY = "application/octet-stream"
+_CIRCULAR = "Circular reference"
 _ENVELOPE = frozenset(("statusCode", "body", "headers"))
 
 
@@ -70,7 +71,7 @@ def encode_json(value: object) -> bytes:
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain)
     except (ValueError, TypeError, RecursionError) as error:
-        place = _find_non_finite(value, "$")
+        place = None if isinstance(error, RecursionError) or _CIRCULAR in str(error) else _find_non_finite(value, "$")
         if place is not None:
             raise NonFiniteOutput(f"the function's output has {place}; JSON carries finite numbers only") from error
         raise ModelFault(f"the function's output is not JSON: {error}") from error

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from gshare.batching import Batcher
+from gshare.errors import BadInput, Draining, ModelFault
+
+LIMIT_S = 30.0
+LONG_S = 20.0
+"""A delay that no test waits out."""
+
+
+class Doubler:
+    """A device that doubles numbers, faults on those in `bad`, and can be held to let items gather."""
+
+    def __init__(self, bad: Sequence[int] = ()) -> None:
+        self.batches: list[list[int]] = []
+        self.started = threading.Semaphore(0)
+        self.free = threading.Event()
+        self.free.set()
+        self._bad = bad
+
+    def __call__(self, items: list[int]) -> list[int]:
+        self.started.release()
+        assert self.free.wait(LIMIT_S)
+        self.batches.append(items)
+        if set(items) & set(self._bad):
+            raise RuntimeError("cannot double that")
+        return [2 * item for item in items]
+
+    def wait_started(self) -> None:
+        assert self.started.acquire(timeout=LIMIT_S)
+
+
+@contextmanager
+def serving(batcher: Batcher) -> Iterator[ThreadPoolExecutor]:
+    """The device thread, and a pool of request threads."""
+    device = threading.Thread(target=batcher.serve)
+    device.start()
+    try:
+        with ThreadPoolExecutor(16) as requests:
+            yield requests
+    finally:
+        batcher.close()
+        device.join(LIMIT_S)
+    assert not device.is_alive()
+
+
+def gather(batcher: Batcher, doubler: Doubler, requests: ThreadPoolExecutor, items: Sequence[int]) -> list[object]:
+    """Results of `items` that all wait while the device is busy with a first one."""
+    doubler.free.clear()
+    first = requests.submit(batcher.run, 0)
+    doubler.wait_started()
+    others = [requests.submit(batcher.run, item) for item in items]
+    wait_until(lambda: len(batcher._waiting) == len(items), batcher)
+    doubler.free.set()
+    first.result(LIMIT_S)
+    return [other.exception(LIMIT_S) or other.result() for other in others]
+
+
+def wait_until(true: Callable[[], bool], batcher: Batcher) -> None:
+    with batcher._changed:
+        assert batcher._changed.wait_for(true, LIMIT_S)
+
+
+def test_a_single_item_runs_at_once_and_gets_its_own_output() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=8)
+    with serving(batcher):
+        assert batcher.run(21) == 42
+
+
+def test_items_that_wait_together_run_together_at_most_max_batch_and_in_order() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=4)
+    with serving(batcher) as requests:
+        results = gather(batcher, doubler, requests, range(1, 7))
+
+    assert results == [2, 4, 6, 8, 10, 12]
+    assert [len(batch) for batch in doubler.batches] == [1, 4, 2]
+    assert sorted(item for batch in doubler.batches for item in batch) == list(range(7))
+
+
+def test_a_full_batch_does_not_wait_out_the_delay() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=2, max_delay_s=LONG_S)
+    with serving(batcher) as requests:
+        both = [requests.submit(batcher.run, item) for item in (1, 2)]
+        assert [one.result(LONG_S / 2) for one in both] == [2, 4]
+
+    assert sorted(doubler.batches[0]) == [1, 2]
+
+
+def test_a_lone_item_waits_for_company_no_longer_than_the_delay() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=2, max_delay_s=0.01)
+    with serving(batcher):
+        assert batcher.run(1) == 2
+
+    assert doubler.batches == [[1]]
+
+
+def test_items_of_another_key_do_not_share_a_pass() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=8)
+    doubler.free.clear()
+    with serving(batcher) as requests:
+        first = requests.submit(batcher.run, 0)
+        doubler.wait_started()
+        rest = [requests.submit(batcher.run, item, "odd" if item % 2 else "even") for item in (1, 2, 3, 4)]
+        wait_until(lambda: len(batcher._waiting) == 4, batcher)
+        doubler.free.set()
+        results = [one.result(LIMIT_S) for one in (first, *rest)]
+
+    assert results == [0, 2, 4, 6, 8]
+    assert sorted(sorted(batch) for batch in doubler.batches) == [[0], [1, 3], [2, 4]]
+
+
+def test_only_the_guilty_item_of_a_batch_fails(caplog: pytest.LogCaptureFixture) -> None:
+    doubler = Doubler(bad=[3])
+    batcher = Batcher(doubler, max_batch=8)
+    with serving(batcher) as requests:
+        one, two, three, four = gather(batcher, doubler, requests, [1, 2, 3, 4])
+
+    assert (one, two, four) == (2, 4, 8)
+    assert isinstance(three, ModelFault)
+    assert str(three) == "forward() raised RuntimeError: cannot double that"
+    assert len(doubler.batches) == 1 + 1 + 4
+
+
+def test_an_error_of_the_contract_reaches_its_caller_as_it_is() -> None:
+    def refuse(items: list[int]) -> list[int]:
+        raise BadInput("too odd")
+
+    batcher = Batcher(refuse)
+    with serving(batcher), pytest.raises(BadInput, match="too odd"):
+        batcher.run(1)
+
+
+def test_another_number_of_outputs_than_items_is_the_models_fault() -> None:
+    batcher = Batcher(lambda items: [])
+    with serving(batcher), pytest.raises(ModelFault, match="0 outputs for 1 items"):
+        batcher.run(1)
+
+
+def test_the_device_thread_lives_on_after_a_fault(caplog: pytest.LogCaptureFixture) -> None:
+    batcher = Batcher(Doubler(bad=[1]))
+    with serving(batcher):
+        with pytest.raises(ModelFault):
+            batcher.run(1)
+        assert batcher.run(2) == 4
+
+
+def test_new_limits_hold_for_what_already_waits() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=8, max_delay_s=LONG_S)
+    with serving(batcher) as requests:
+        waiting = requests.submit(batcher.run, 1)
+        wait_until(lambda: len(batcher._waiting) == 1, batcher)
+        batcher.configure(max_batch=1, max_delay_s=0)
+        assert waiting.result(LONG_S / 2) == 2
+
+
+def test_a_closed_batcher_answers_what_it_has_and_takes_nothing_new() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, max_batch=8, max_delay_s=LONG_S)
+    with serving(batcher) as requests:
+        waiting = requests.submit(batcher.run, 1)
+        wait_until(lambda: len(batcher._waiting) == 1, batcher)
+        batcher.close()
+        assert waiting.result(LONG_S / 2) == 2
+        with pytest.raises(Draining):
+            batcher.run(2)
+
+
+def test_the_size_of_each_batch_is_reported() -> None:
+    sizes: list[int] = []
+    batcher = Batcher(Doubler(), on_batch=sizes.append)
+    with serving(batcher):
+        batcher.run(1)
+        batcher.run(2)
+
+    assert sizes == [1, 1]

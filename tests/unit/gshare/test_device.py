@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+import torch
+from gshare.config import ReplicaConfig
+from gshare.device import core_count, open_device, plain_device, resident_bytes
+from gshare.errors import ConfigError
+
+
+def test_the_cores_given_are_the_threads_of_the_thread_that_computes() -> None:
+    seen: list[int] = []
+
+    def device_thread() -> None:
+        device = open_device(ReplicaConfig(device="cpu:0", cpus="0"))
+        seen.extend((device.threads, torch.get_num_threads(), torch.get_num_interop_threads()))
+
+    thread = threading.Thread(target=device_thread)
+    thread.start()
+    thread.join()
+
+    assert seen == [1, 1, 1]
+
+
+def test_without_cores_given_all_that_the_process_may_use_are_taken() -> None:
+    assert core_count("") == len(os.sched_getaffinity(0))
+    assert core_count("3,1,3") == 2
+
+
+def test_cores_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ConfigError, match="GSHARE_CPUS='0-3'"):
+        core_count("0-3")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_gpu_that_torch_cannot_use_is_refused_instead_of_computing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1")
+
+    with pytest.raises(ConfigError, match=r"GSHARE_DEVICE='GPU-1'.*sees no such GPU"):
+        open_device(ReplicaConfig(device="GPU-1"))
+
+
+def test_memory_on_a_cpu_is_what_is_resident() -> None:
+    device = open_device(ReplicaConfig(device="cpu:0"))
+    before = device.memory_bytes()
+    held = torch.ones(8_000_000)
+
+    assert device.memory_bytes() - before >= held.numel() * 4 * 0.9
+    assert not device.is_cuda
+    assert resident_bytes() > 0
+
+
+def test_a_plain_function_has_no_device_and_needs_no_torch() -> None:
+    assert plain_device(ReplicaConfig(cpus="0,1")).threads == 2
