@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Load:
             thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join()
