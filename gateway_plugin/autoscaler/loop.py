@@ -268,12 +268,16 @@ class Loop:
         assert self._routes is not None  # published before
         pending, reason = steps.pending.get(record.name, (0, ""))
         failures = self._failures.get(record.name)
+        if failures is not None and failures.revision != record.revision:
+            failures = None
+        if failures is not None and not reason:
+            reason = f"{failures.reason}; attempt {failures.count + 1} runs"
         return FunctionStatus(
             name=record.name,
             ready=len(self._routes.functions[record.name].replicas),
             pending=pending,
             reason=reason,
-            failures=failures.count if failures and failures.revision == record.revision else 0,
+            failures=failures.count if failures else 0,
             replicas=tuple(status for status in replicas if status.spec.function == record.name),
         )
 
