@@ -35,7 +35,7 @@ class Reader(Handler[Windows, Output]):
     def load(self, context: Context) -> None:
         self.device = context.device.torch_device
         self.weights = context.weights.text
-        config = BertConfig(**(context.weights.config() or {**LARGE, **context.model_config()}))
+        config = BertConfig(**context.model_config(LARGE))
         most = tokens_allowed(context.weights, positions=config.max_position_embeddings, most=MAX_TOKENS)
         tokenizer = load_tokenizer(context.weights, vocabulary=config.vocab_size)
         self.tokenizer = QuestionTokenizer(tokenizer, max_tokens=most, stride_tokens=min(most // 2, STRIDE_TOKENS))

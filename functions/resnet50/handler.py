@@ -27,8 +27,7 @@ class Classifier(Handler[Item, list[Prediction]]):
     def load(self, context: Context) -> None:
         self.device = context.device.torch_device
         self.weights = context.weights.text
-        settings = context.weights.config() or {"num_labels": IMAGENET_LABELS, **context.model_config()}
-        self.config = ResNetConfig(**settings)
+        self.config = ResNetConfig(**context.model_config({"num_labels": IMAGENET_LABELS}))
         self.preprocessing = Preprocessing.from_config(context.weights.json("preprocessor_config.json"))
         self.model = context.build(lambda: ResNetForImageClassification(self.config))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -40,19 +40,23 @@ class Context:
         """
         return self.weights.build(factory, self.device.torch_device, rename=rename)
 
-    def model_config(self) -> dict[str, object]:
-        """JSON object of MODEL_CONFIG: changes to a function's built-in architecture, for `random:` weights.
+    def model_config(self, builtin: Mapping[str, object] | None = None) -> dict[str, Any]:
+        """Settings of the model's architecture: config.json of real weights, or `builtin` for random ones.
+
+        What MODEL_CONFIG says, a JSON object, is laid over the built-in settings.
 
         Raises:
-            ConfigError: not a JSON object, or set beside weights that have an architecture of their own.
+            ConfigError: MODEL_CONFIG is no JSON object, or stands beside weights that have their own architecture.
+            gshare.errors.WeightsError: real weights without a config.json.
         """
         text = self.env.get(MODEL_CONFIG, "")
-        if not text:
-            return {}
-        if not self.weights.is_random:
-            raise ConfigError(f"{MODEL_CONFIG} only shapes random: weights; {self.weights.text} has a config.json")
+        own = self.weights.config()
+        if own is not None:
+            if text:
+                raise ConfigError(f"{MODEL_CONFIG} only shapes random: weights; {self.weights.text} has a config.json")
+            return own
         try:
-            return msgspec.json.decode(text, type=dict[str, object])
+            return {**(builtin or {}), **msgspec.json.decode(text or "{}", type=dict[str, Any])}
         except msgspec.MsgspecError as error:
             raise ConfigError(f"{MODEL_CONFIG}={text!r}: not a JSON object: {error}") from error
 
