@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gateway_plugin.autoscaler.reconcile import Drain, Failures, Observed, Remove, Start, Steps, reconcile, replica_spec
+from gateway_plugin.autoscaler.reconcile import reconcile
 from gateway_plugin.autoscaler.routes import routes_of
+from gateway_plugin.autoscaler.specs import replica_spec
+from gateway_plugin.autoscaler.steps import Drain, Failures, Observed, Remove, Start, Steps
 from gateway_plugin.backend import Backend
 from gateway_plugin.counters import SLOTS, Counters
 from gateway_plugin.errors import AgentRefused, AgentUnavailable, LeaseLost, PluginError

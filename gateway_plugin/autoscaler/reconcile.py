@@ -2,8 +2,8 @@
 
 Rules, in this order, for each function (by name):
 
-1. A replica whose process died, whose load failed or that took too long to start is removed; the next attempt waits
-   for a pause that doubles with each failure of the same revision.
+1. A replica whose process died, whose load failed or that took too long to start is removed. The first time it is
+   replaced at once; each further failure in a row of the same revision doubles a pause.
 2. While fewer replicas of the wanted revision exist than are wanted, more are started: in the place of a replica of an
    older revision where there is one (which it borrows until that one is drained), else where placement finds room.
    Replacements go one at a time. What has no place is pending, with the reason; if only the older revision stands in
@@ -15,96 +15,14 @@ Rules, in this order, for each function (by name):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 
-from gshare.share import Kind, ShareRequest
-from gshare.wire import LiveConfig
+from gshare.share import Kind
 
-from gateway_plugin.model import Device, FunctionRecord, Place, ReplicaSpec, ReplicaState, ReplicaStatus
+from gateway_plugin.autoscaler.specs import live_config
+from gateway_plugin.autoscaler.steps import Configure, Drain, Observed, Remove, Start, Steps
+from gateway_plugin.model import FunctionRecord, Place, ReplicaState, ReplicaStatus
 from gateway_plugin.placement.first_fit import DEFAULT_MEMORY_BYTES, NoPlace, Occupant, place
-
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failures:
-    """How often a function's revision failed in a row, and when last."""
-
-    revision: str
-    count: int
-    last_at: float
-    reason: str
-
-    def pause_s(self) -> float:
-        """How long to wait after the last failure before the next attempt."""
-        return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (self.count - 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """Everything a step depends on."""
-
-    records: Sequence[FunctionRecord]
-    replicas: Sequence[ReplicaStatus]
-    draining: frozenset[str]
-    """Ids of replicas that get no new requests and will be stopped once idle."""
-    devices: Sequence[Device]
-    failures: Mapping[str, Failures]
-    now: float
-    start_timeout_s: float
-    max_inflight: int
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Start one replica of a function; id and slot are given by the loop."""
-
-    record: FunctionRecord
-    place: Place | None
-    replaces: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Drain:
-    """Take a replica out of the routes, then stop it when idle."""
-
-    replica_id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Stop a replica that serves nothing: dead, failed, or late."""
-
-    replica_id: str
-    function: str
-    revision: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Configure:
-    """Give a replica new live settings."""
-
-    replica_id: str
-    live: LiveConfig
-    version: int
-
-
-@dataclass(slots=True)
-class Steps:
-    """What to do, and why what is missing is missing."""
-
-    starts: list[Start] = field(default_factory=list)
-    drains: list[Drain] = field(default_factory=list)
-    removes: list[Remove] = field(default_factory=list)
-    configures: list[Configure] = field(default_factory=list)
-    pending: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """function → (replicas without a place or in a pause, why)."""
-    next_look_s: float | None = None
-    """Seconds until a pause ends, if one is running."""
 
 
 def reconcile(seen: Observed) -> Steps:
@@ -129,11 +47,15 @@ def _function(
     steps: Steps,
     occupants: list[Occupant],
 ) -> None:
-    living = [status for status in mine if not _remove_if_broken(status, seen, steps)]
+    broken = [status for status in mine if _remove_if_broken(status, seen, steps)]
+    living = [status for status in mine if status not in broken]
     active = [status for status in living if status.spec.id not in seen.draining]
     fresh = [status for status in active if status.spec.revision == record.revision]
     stale = [status for status in active if status.spec.revision != record.revision]
-    if len(fresh) < record.replicas:
+    if _failed_again(record, broken, seen):
+        # How long to wait is known once this failure has been counted: at the next tick, which comes at once.
+        steps.pending[record.name] = (record.replicas - len(fresh), broken[0].reason)
+    elif len(fresh) < record.replicas:
         _grow(record, fresh, stale, seen=seen, steps=steps, occupants=occupants)
     _retire_stale(record, fresh, stale, seen=seen, steps=steps)
     for status in _surplus(fresh, len(fresh) - record.replicas):
@@ -142,6 +64,14 @@ def _function(
     for status in fresh:
         if status.spec.live != live:
             steps.configures.append(Configure(status.spec.id, live, status.spec.live_version + 1))
+
+
+def _failed_again(record: FunctionRecord, broken: list[ReplicaStatus], seen: Observed) -> bool:
+    failures = seen.failures.get(record.name)
+    counted = failures is not None and failures.revision == record.revision
+    return counted and any(
+        status.spec.revision == record.revision and status.spec.id not in seen.draining for status in broken
+    )
 
 
 def _remove_if_broken(status: ReplicaStatus, seen: Observed, steps: Steps) -> bool:
@@ -274,36 +204,3 @@ def _occupants(replicas: Sequence[ReplicaStatus]) -> list[Occupant]:
         for status in replicas
         if status.spec.place is not None
     ]
-
-
-def live_config(asked: ShareRequest) -> LiveConfig:
-    """The live settings that a function's annotations ask for."""
-    share = asked.share
-    return LiveConfig(
-        quota_request=share.quota_request,
-        quota_limit=share.quota_limit,
-        memory_bytes=share.memory_bytes,
-        slo_ms=asked.slo_ms,
-        max_batch=asked.max_batch,
-        max_batch_delay_ms=asked.max_batch_delay_ms,
-    )
-
-
-def replica_spec(start: Start, *, replica_id: str, slot: int, max_inflight: int) -> ReplicaSpec:
-    """The node's view of a replica to start."""
-    record, asked = start.record, start.record.spec.share_request()
-    return ReplicaSpec(
-        id=replica_id,
-        function=record.name,
-        revision=record.revision,
-        code_digest=record.code_digest,
-        slot=slot,
-        env=record.spec.env_vars,
-        weights=asked.weights or "",
-        kind=asked.kind,
-        sm_partition=asked.share.sm_partition,
-        place=start.place,
-        live=live_config(asked),
-        max_inflight=max_inflight,
-        replaces=start.replaces,
-    )

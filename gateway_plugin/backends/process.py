@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -72,6 +73,11 @@ class ProcessBackend:
         assert isinstance(reply, answer), f"agent answered {type(reply).__name__} to {type(request).__name__}"
         return reply
 
+    def close(self) -> None:
+        """Hang up; the next call connects again."""
+        with self._lock:
+            self._close()
+
     def _close(self) -> None:
         if self._channel is not None:
             self._channel.close()
@@ -81,10 +87,11 @@ class ProcessBackend:
         while True:
             try:
                 channel: Channel[Reply] = connect(self._path, Reply)
-                channel.send(Subscribe())
-                while True:
-                    channel.receive()
-                    on_change()
+                with closing(channel):
+                    channel.send(Subscribe())
+                    while True:
+                        channel.receive()
+                        on_change()
             except (OSError, WireError):
                 # The agent is away: it may come back with other replicas, so the loop looks again.
                 on_change()

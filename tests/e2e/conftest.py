@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine_under_test import ECHO, MachineUnderTest
+
+from tests.e2e.machine_under_test import ECHO, MachineUnderTest
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import requests
 import yaml
 
 from gateway_plugin import client, machine
+from gateway_plugin.errors import PluginError
 from gateway_plugin.openfaas.gshare_views import GshareFunctionView
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
@@ -126,7 +127,7 @@ class MachineUnderTest:
             try:
                 if condition():
                     return
-            except (requests.RequestException, machine.PluginError, StopIteration):
+            except (requests.RequestException, PluginError, StopIteration):
                 pass  # the machine is being hurt on purpose; ask again
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_S:.0f} s\n{self.logs()}"
             time.sleep(POLL_S)

@@ -8,8 +8,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from load import Load
-from machine_under_test import ECHO, MachineUnderTest
+
+from tests.e2e.machine_under_test import ECHO, MachineUnderTest
+from tests.load import Load
 
 pytestmark = pytest.mark.e2e
 SENDERS = 8

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from machine_under_test import MachineUnderTest
+
+from tests.e2e.machine_under_test import MachineUnderTest
 
 pytestmark = pytest.mark.e2e
 

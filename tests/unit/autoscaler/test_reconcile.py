@@ -8,7 +8,9 @@ import msgspec
 from gshare.share import Kind
 from gshare.wire import LiveConfig
 
-from gateway_plugin.autoscaler.reconcile import Failures, Observed, Steps, live_config, reconcile
+from gateway_plugin.autoscaler.reconcile import reconcile
+from gateway_plugin.autoscaler.specs import live_config
+from gateway_plugin.autoscaler.steps import Failures, Observed, Steps
 from gateway_plugin.model import Device, FunctionRecord, FunctionSpec, Place, ReplicaSpec, ReplicaState, ReplicaStatus
 
 GIB = 1024**3
@@ -145,13 +147,27 @@ def test_a_failing_new_revision_leaves_the_old_one_serving() -> None:
     assert made.drains == []
 
 
-def test_after_a_failure_the_next_attempt_waits_twice_as_long_each_time() -> None:
-    failures = Failures(revision="r1", count=3, last_at=NOW - 1.5, reason="no weights")
+def test_a_first_failure_is_replaced_at_once() -> None:
+    made = steps(replica("a", state=ReplicaState.FAILED))
+    assert [remove.replica_id for remove in made.removes] == ["a"]
+    assert len(made.starts) == 1
+    assert Failures(revision="r1", count=1, last_at=NOW, reason="").pause_s() == 0
+
+
+def test_a_further_failure_is_counted_before_anything_starts() -> None:
+    failures = Failures(revision="r1", count=1, last_at=NOW - 9, reason="no weights")
+    made = steps(replica("a", state=ReplicaState.FAILED), failures={NAME: failures})
+    assert [remove.replica_id for remove in made.removes] == ["a"]
+    assert made.starts == []
+
+
+def test_after_further_failures_the_next_attempt_waits_twice_as_long_each_time() -> None:
+    failures = Failures(revision="r1", count=4, last_at=NOW - 1.5, reason="no weights")
     made = steps(failures={NAME: failures})
     assert failures.pause_s() == 2.0
     assert made.starts == []
     assert made.next_look_s == 0.5
-    assert made.pending[NAME] == (1, "no weights; attempt 4 follows")
+    assert made.pending[NAME] == (1, "no weights; attempt 5 follows")
     assert len(steps(failures={NAME: failures}, now=NOW + 0.5).starts) == 1
 
 
