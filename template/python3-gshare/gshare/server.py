@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import flask
 import msgspec
 from flask import Flask, Response
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 from werkzeug.routing import BaseConverter
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -87,8 +88,15 @@ def _add_own_pages(app: Flask, runtime: Runtime) -> None:
     def metrics() -> Response:
         return Response(runtime.metrics.text(), content_type=CONTENT_TYPE)
 
-    for path, view in (("/_/health", health), ("/_/ready", ready), ("/_/status", status), ("/metrics", metrics)):
-        app.add_url_rule(path, view_func=view, methods=["GET"])
+    pages = {"/_/health": health, "/_/ready": ready, "/_/status": status, "/metrics": metrics}
+
+    def page() -> Response:
+        if flask.request.method not in ("GET", "HEAD"):
+            raise MethodNotAllowed(["GET", "HEAD"], "the runtime's own pages are read with GET")
+        return pages[flask.request.path]()
+
+    for path in pages:
+        app.add_url_rule(path, endpoint="page", view_func=page, methods=METHODS, provide_automatic_options=False)
 
 
 def _add_function(app: Flask, runtime: Runtime) -> None:
@@ -132,15 +140,22 @@ def read_request(max_body_bytes: int) -> Request:
         raise TooLarge(f"the body is larger than {max_body_bytes} bytes, the limit here") from error
     except HTTPException as error:
         raise BadInput(f"the request cannot be read: {error.description}") from error
+    raw_path = _raw_path(str(sent.environ.get("RAW_URI", "")), sent.path)
     return Request(
         body=body,
         method=sent.method,
-        path=sent.path,
-        raw_path=str(sent.environ.get("RAW_URI", sent.path)).partition("?")[0],
+        path=unquote(raw_path),
+        raw_path=raw_path,
         query=sent.args,
         headers=sent.headers,
         files=files,
     )
+
+
+def _raw_path(uri: str, decoded: str) -> str:
+    """The path as it was sent: Flask's own has its leading slashes merged and its escapes resolved."""
+    path = uri.partition("?")[0]
+    return path if path.startswith("/") else quote(decoded)
 
 
 def _http_error(error: HTTPException) -> AnyResponse:
