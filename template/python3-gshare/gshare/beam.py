@@ -80,11 +80,11 @@ def top_stable(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
     `topk` alone leaves it open which of several equals it takes.
     """
-    kth = values.topk(count, dim=1).values[:, -1:]
-    if bool(((values >= kth).sum(1) > count).any()):
+    more = values.topk(min(count + 1, values.shape[1]), dim=1)
+    if values.shape[1] > count and bool((more.values[:, count] == more.values[:, count - 1]).any()):
         places = values.argsort(dim=1, descending=True, stable=True)[:, :count]
     else:
-        places = values.topk(count, dim=1).indices.sort(dim=1).values
+        places = more.indices[:, :count].sort(dim=1).values
         places = places.gather(1, values.gather(1, places).argsort(dim=1, descending=True, stable=True))
     return values.gather(1, places), places
 
@@ -119,18 +119,24 @@ class _Search:
         growing = ~self._ended
         self._lengths += growing
         self._coverage += attention * growing.unsqueeze(2)
-        totals = self._scores.unsqueeze(2) + self._allowed(log_probabilities)
-        self._scores, places = top_stable(totals.flatten(1), self._rules.width)
-        self._follow(places // totals.shape[2], places % totals.shape[2])
+        values, tokens = self._candidates(log_probabilities)
+        totals = (self._scores.unsqueeze(2) + values).flatten(1)
+        self._scores, places = top_stable(totals, self._rules.width)
+        self._follow(places // values.shape[2], tokens.flatten(1).gather(1, places))
 
-    def _allowed(self, log_probabilities: Tensor) -> Tensor:
-        """After its end a hypothesis stays as it is; at its limit it may only end."""
-        vocabulary = torch.arange(log_probabilities.shape[2], device=log_probabilities.device)
-        going_on = vocabulary != self._rules.end
-        full = (self._limits < self._tokens.shape[2]).view(-1, 1, 1)
-        ended = self._ended.unsqueeze(2)
-        allowed = log_probabilities.masked_fill(going_on & (full | ended), -torch.inf)
-        return allowed.masked_fill(~going_on & ended, 0.0)
+    def _candidates(self, log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
+        """For each hypothesis the best next tokens with their values, both [sentences, width, most of them].
+
+        After its end a hypothesis stays as it is; at its limit it may only end.
+        """
+        shape, end = log_probabilities.shape, self._rules.end
+        values, tokens = top_stable(log_probabilities.flatten(0, 1), min(self._rules.width, shape[2]))
+        values, tokens = values.view(*shape[:2], -1), tokens.view(*shape[:2], -1)
+        last_value = log_probabilities[:, :, end].masked_fill(self._ended, 0.0)
+        last = self._ended | (self._limits < self._tokens.shape[2]).unsqueeze(1)
+        values = values.masked_fill(last.unsqueeze(2), -torch.inf)
+        values[:, :, 0] = torch.where(last, last_value, values[:, :, 0])
+        return values, tokens.masked_fill(last.unsqueeze(2), end)
 
     def _follow(self, beams: Tensor, tokens: Tensor) -> None:
         """Make the chosen continuations the hypotheses, and take out the sentences that are through."""
