@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -22,11 +23,15 @@ class ProcessId(msgspec.Struct, frozen=True):
     pid: int
     start_ticks: int
     """Field 22 of /proc/PID/stat: clock ticks after boot."""
+    boot_id: str
+    """Which boot: after the next one, the same numbers are somebody else's."""
 
     def alive(self) -> bool:
         """Whether it still runs; a zombie does not."""
         stat = _stat(self.pid)
-        return stat is not None and stat[0] not in "ZX" and stat[1] == self.start_ticks
+        return (
+            stat is not None and stat[0] not in "ZX" and stat[1] == self.start_ticks and self.boot_id == this_boot_id()
+        )
 
     def open_pidfd(self) -> int | None:
         """A descriptor that becomes readable when it ends; None if it already did. The caller closes it."""
@@ -62,7 +67,13 @@ class ProcessId(msgspec.Struct, frozen=True):
 def identify(pid: int) -> ProcessId | None:
     """The identity of a running process, None if there is none of that number."""
     stat = _stat(pid)
-    return None if stat is None else ProcessId(pid, stat[1])
+    return None if stat is None else ProcessId(pid, stat[1], this_boot_id())
+
+
+@cache
+def this_boot_id() -> str:
+    """The kernel's own name for the time since the machine started."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _stat(pid: int) -> tuple[str, int] | None:

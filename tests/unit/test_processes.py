@@ -34,10 +34,12 @@ def test_a_process_is_known_by_pid_and_start_time_until_it_ends(tmp_path: Path) 
 def test_another_process_with_the_same_pid_is_a_stranger() -> None:
     me = identify(os.getpid())
     assert me is not None
-    stranger = ProcessId(me.pid, me.start_ticks + 1)
-    assert not stranger.alive()
-    assert stranger.open_pidfd() is None
-    assert not stranger.send(signal.SIGKILL)
+    later = ProcessId(me.pid, me.start_ticks + 1, me.boot_id)
+    after_a_reboot = ProcessId(me.pid, me.start_ticks, "another-boot")
+    for stranger in (later, after_a_reboot):
+        assert not stranger.alive()
+        assert stranger.open_pidfd() is None
+        assert not stranger.send(signal.SIGKILL)
 
 
 def test_output_is_appended_to_the_log_and_nothing_else_is_inherited(tmp_path: Path) -> None:

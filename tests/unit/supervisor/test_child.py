@@ -90,7 +90,7 @@ def test_a_stale_record_is_not_adopted(tmp_path: Path) -> None:
     async def story() -> None:
         child = make(ChildSpec(name="x", argv=SLEEPER), tmp_path)
         record = Paths(tmp_path).processes / "x.json"
-        process = f'{{"pid":{os.getpid()},"start_ticks":1}}'
+        process = f'{{"pid":{os.getpid()},"start_ticks":1,"boot_id":""}}'
         record.write_text(f'{{"process":{process},"argv":[],"started_at":0}}')
         child.begin()
         assert child.status().pid not in (0, os.getpid())
