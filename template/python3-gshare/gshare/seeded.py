@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +64,7 @@ def _initialised(factory: Callable[[], nn.Module], seed: int) -> dict[str, torch
 def _write(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     size_mb = sum(t.numel() * t.element_size() for t in tensors.values()) / 1e6
     log.info("writing seeded weights %s (%.0f MB), once", path.name, size_mb)
-    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+    scratch = path.with_suffix(".tmp")  # one name will do under the lock; what a killed writer left is overwritten
     try:
         save_file(tensors, scratch, metadata={"format": "pt"})
         scratch.rename(path)

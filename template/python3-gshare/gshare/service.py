@@ -169,4 +169,4 @@ def _refuse_unreadable(request: Request) -> None:
     if encoding not in ("", "identity"):
         raise UnsupportedMedia(f"Content-Encoding: {encoding!r} is not read; send the body as it is (identity)")
     if not request.body:
-        raise BadInput("the body is empty; POST the function's input, its README or sample shows one")
+        raise BadInput("the body is empty; send the function's input with POST")

@@ -83,10 +83,9 @@ def test_a_model_is_live_while_it_loads_and_ready_only_after_its_warm_up(gate: P
 
 
 def test_a_failed_load_shows_its_reason_and_leaves_the_process_alive() -> None:
-    with (
-        agent_stand() as agent,
-        replica("LABELS = open('gone.txt')", env={"GSHARE_NODE_SOCKET": str(agent.path)}) as it,
-    ):
+    handler = "LABELS = open('gone.txt')"
+
+    with agent_stand() as agent, replica(handler, env={"GSHARE_NODE_SOCKET": str(agent.path)}) as it:
         failed = agent.wait_for(State, lambda state: state.state == "failed")
 
         assert "FileNotFoundError" in failed.reason
@@ -262,6 +261,14 @@ def test_a_replica_whose_serving_process_dies_ends_with_an_error() -> None:
             it.call("/die", "x")
 
         assert it.wait() == 1
+
+
+def test_a_replica_whose_parent_is_killed_ends_and_its_agent_sees_it() -> None:
+    with agent_stand() as agent, replica(PLAIN, env={"GSHARE_NODE_SOCKET": str(agent.path)}) as it:
+        it.wait_ready()
+        it.process.send_signal(signal.SIGKILL)
+
+        agent.wait_disconnected()
 
 
 def test_a_request_that_never_ends_does_not_keep_a_replica_alive_beyond_its_drain_time(gate: Path) -> None:
