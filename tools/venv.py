@@ -138,6 +138,12 @@ def torch_requirements(pyproject: Path, constraints: Path) -> tuple[str, str]:
     return next(line for line in requirement_lines(constraints) if line.startswith("torch==")), in_range
 
 
+def asked_by_functions(requirements: list[Path]) -> list[str]:
+    """Lines that say which function asked for what, since pip names neither side of a conflict by its file."""
+    asked = [f"  {path}: {line}" for path in requirements for line in requirement_lines(path)]
+    return ["If versions conflict: all functions share one environment, and they asked for", *asked] if asked else []
+
+
 class Venv:
     """The project's virtual environment."""
 
@@ -169,7 +175,7 @@ class Venv:
         functions = [part for path in requirements for part in ("-r", str(path))]
         project = f"{self.root}[{EXTRAS[wanted.target]}]"
         if self._pip("-c", str(constraints), *functions, "-e", project):
-            raise InstallError(PIP_FAILED)
+            raise InstallError("\n".join([PIP_FAILED, *asked_by_functions(requirements)]))
         self.stamp.write_text(json.dumps(asdict(wanted)))
 
     def _install_torch(self, index: str, constraints: Path) -> Path:

@@ -128,12 +128,14 @@ def test_nothing_is_installed_when_nothing_changed(project: Path, capfd: pytest.
 
 
 def test_a_failing_pip_is_one_message_and_leaves_no_stamp(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """pip refuses at once: this project has neither the extra nor a build backend that exists."""
+    """pip refuses at once: this project has a build backend that does not exist."""
+    file = function(project / "functions", "tagger", requirements="sentencepiece>=0.2\n")
     (project / "pyproject.toml").write_text('[build-system]\nrequires = []\nbuild-backend = "nothing_here"\n')
 
-    with pytest.raises(InstallError, match="PIP_INDEX_URL"):
+    with pytest.raises(InstallError, match="PIP_INDEX_URL") as failed:
         update(project, "runtime", env={})
 
+    assert f"{file}: sentencepiece>=0.2" in str(failed.value), "a conflict must name the function"
     assert read_stamp(project / ".venv" / "installed.json") is None
     assert "download" in capfd.readouterr().err
 
