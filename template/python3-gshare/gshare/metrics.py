@@ -17,7 +17,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-disable_created_metrics()  # a second series for each counter, which nobody here reads
+disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each counter, which nobody here reads
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _ITEMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
