@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 import torch
+from gshare.gnmt_checkpoint import CODES, CODES_VERSION, ENTRIES
 from safetensors.torch import save_file
 from torch.nn.functional import nll_loss
 
 from functions.gnmt.model import BEGIN, END, PAD, Gnmt, GnmtConfig
-from functions.gnmt.vocabulary import CODES, ENTRIES
 
 DIGITS = "0123456789"
 LONGEST = 5
@@ -54,7 +54,7 @@ def write_checkpoint(model: Gnmt, folder: Path) -> None:
     tensors = {name: t.contiguous() for name, t in model.state_dict().items() if name != "decoder.embedder.weight"}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_bytes(msgspec.json.encode(model.config))
-    (folder / CODES).write_text("#version: 0.2\n")
+    (folder / CODES).write_text(f"{CODES_VERSION}\n")
     (folder / ENTRIES).write_text("\n".join(ENTRY_LIST) + "\n")
 
 

@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import Protocol
 
 from gshare.errors import WeightsError
+from gshare.gnmt_checkpoint import CODES, CODES_VERSION, ENTRIES, MARKS
 from gshare.weights import Weights
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
 from .model import BEGIN, END, PAD, UNKNOWN, GnmtConfig
 
-CODES = "bpe.32000"
-ENTRIES = "vocab.bpe.32000"
-"""Files beside the weights, under the names that NVIDIA's preparation of WMT16 gives them: merges, and vocabulary."""
-_VERSION = "#version: 0.2"
-_SPECIALS = 4
 _END_OF_WORD = "</w>"
 _MORE_FOLLOWS = "@@"
 _UNKNOWN_TEXT = "<unk>"
@@ -41,17 +37,17 @@ class CharacterVocabulary:
     """Where the surrogates begin; nothing from here on is used."""
 
     def __init__(self, size: int) -> None:
-        self._end = min(self._first + size - _SPECIALS, self._no_characters)
+        self._end = min(self._first + size - MARKS, self._no_characters)
 
     def encode(self, text: str) -> list[int]:
         codes = map(ord, text)
-        return [c - self._first + _SPECIALS if self._first <= c < self._end else UNKNOWN for c in codes]
+        return [c - self._first + MARKS if self._first <= c < self._end else UNKNOWN for c in codes]
 
     def decode(self, tokens: Iterable[int]) -> str:
         return "".join(self._character(token) for token in tokens if token not in (PAD, BEGIN, END))
 
     def _character(self, token: int) -> str:
-        code = token - _SPECIALS + self._first
+        code = token - MARKS + self._first
         return chr(code) if self._first <= code < self._end else "\N{REPLACEMENT CHARACTER}"
 
 
@@ -63,7 +59,7 @@ class PieceVocabulary:
     ) -> None:
         """`languages`: of the source and of the target. Raises: WeightsError if sacremoses is not installed."""
         self._entries = entries
-        numbers = {entry: number for number, entry in enumerate(entries, start=_SPECIALS)}
+        numbers = {entry: number for number, entry in enumerate(entries, start=MARKS)}
         pieces = _pieces(merges, entries)
         self._numbers = [numbers.get(_entry(piece), UNKNOWN) for piece in pieces]
         order = {piece: index for index, piece in enumerate(pieces)}
@@ -81,7 +77,7 @@ class PieceVocabulary:
         return self._moses.text(pieces.replace(f"{_MORE_FOLLOWS} ", "").removesuffix(_MORE_FOLLOWS).split())
 
     def _text(self, token: int) -> str:
-        entry = token - _SPECIALS
+        entry = token - MARKS
         return self._entries[entry] if 0 <= entry < len(self._entries) else _UNKNOWN_TEXT
 
 
@@ -117,9 +113,9 @@ def load_vocabulary(weights: Weights, config: GnmtConfig) -> Vocabulary:
         return CharacterVocabulary(config.vocab_size)
     merges = _read_merges(_lines(weights, CODES), f"{weights.text}: {CODES}")
     entries = [line.strip() for line in _lines(weights, ENTRIES)]
-    if len(entries) + _SPECIALS > config.vocab_size:
+    if len(entries) + MARKS > config.vocab_size:
         raise WeightsError(
-            f"{weights.text}: {ENTRIES} has {len(entries)} entries, and {_SPECIALS} marks come before them; "
+            f"{weights.text}: {ENTRIES} has {len(entries)} entries, and {MARKS} marks come before them; "
             f"the model has vocab_size {config.vocab_size}"
         )
     return PieceVocabulary(merges, entries, languages=(config.source_language, config.target_language))
@@ -136,8 +132,8 @@ def _lines(weights: Weights, name: str) -> list[str]:
 
 
 def _read_merges(lines: Sequence[str], name: str) -> list[tuple[str, str]]:
-    if lines[0].strip() != _VERSION:
-        raise WeightsError(f"{name}: begins with {lines[0][:40]!r}; merges of subword-nmt begin with {_VERSION!r}")
+    if lines[0].strip() != CODES_VERSION:
+        raise WeightsError(f"{name}: begins with {lines[0][:40]!r}; merges of subword-nmt begin with {CODES_VERSION!r}")
     merges: dict[tuple[str, str], None] = {}  # a pair that comes twice keeps its first rank
     for number, line in enumerate(lines[1:], start=2):
         pair = line.strip("\r\n ").split(" ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gshare.errors import WeightsError
+from gshare.gnmt_checkpoint import CODES, ENTRIES
 
 FILES = (
     "config.json",
@@ -13,6 +14,8 @@ FILES = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "vocab.txt",
+    CODES,
+    ENTRIES,
     "model.safetensors",
     "model.safetensors.index.json",
     "model-*-of-*.safetensors",

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from gshare.config import ReplicaConfig
 from gshare.errors import WeightsError
+from gshare.gnmt_checkpoint import CODES, ENTRIES
 from gshare.weights import Weights, open_weights
 from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.gnmt.model import BEGIN, END, PAD, UNKNOWN, GnmtConfig
-from functions.gnmt.vocabulary import CODES, ENTRIES, CharacterVocabulary, PieceVocabulary, load_vocabulary
+from functions.gnmt.vocabulary import CharacterVocabulary, PieceVocabulary, load_vocabulary
 
 MERGES = [
     *[("l", "o"), ("e", "r</w>"), ("lo", "w"), ("n", "e"), ("ne", "w"), ("low", "er</w>"), ("a", "a"), ("lo", "w</w>")],
