@@ -18,6 +18,9 @@ MAX_CHARACTERS = 5_000
 MAX_TOKENS = 256
 """Of one text. The model was trained on sentences; time grows with the square of their length."""
 
+MAX_TOKENS_TOGETHER = 1024
+"""Of all texts of a request: nobody's list may keep the device from everybody else."""
+
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
     """The JSON form of a request: one of the two."""
@@ -58,6 +61,9 @@ def cut(asked: Body, vocabulary: Vocabulary) -> Sentences:
         assert asked.text is not None
         return Sentences((_tokens("text", asked.text, vocabulary),), several=False)
     rows = tuple(_tokens(f"texts[{place}]", text, vocabulary) for place, text in enumerate(asked.texts))
+    together = sum(map(len, rows))
+    if together > MAX_TOKENS_TOGETHER:
+        raise TooLarge(f"texts: {together:,} tokens together; at most {MAX_TOKENS_TOGETHER:,}: send several requests")
     return Sentences(rows, several=True)
 
 

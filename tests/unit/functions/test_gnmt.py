@@ -127,6 +127,7 @@ def test_any_text_is_answered_at_most_twice_as_long_and_names_its_weights(random
         ({"text": "a", "beam": 3}, 400, "unknown field `beam`"),
         (["a"], 400, "Expected `object`, got `array`"),
         ({"text": "a" * 257}, 413, "text: 257 tokens; at most 256"),
+        ({"texts": ["a" * 250] * 5}, 413, "texts: 1,260 tokens together; at most 1,024"),
         ({"texts": ["a", "a" * 100_000]}, 413, "texts[1]: 100,000 characters; at most 5,000"),
     ],
 )
