@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import httptools
 
 from gateway_plugin.dataplane import refusals
+from gateway_plugin.dataplane.deadlines import Deadlines
 from gateway_plugin.dataplane.exchange import Exchange
 from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES, BadHead, Header, RequestHead, read_request
 from gateway_plugin.dataplane.refusals import Refusal
@@ -41,6 +42,9 @@ class ClientConnection(asyncio.Protocol):
         self._barren_bytes = 0
         """Bytes since the last that were body: of a head, or of chunk extensions and trailers."""
         self._in_message = False
+        self._reading = True
+        self._clock: Deadlines[ClientConnection] | None = None
+        """The one that watches this connection: for a head, or for being idle."""
         self._advancing = False
         self._broken = False
         """The parser met what it does not take: nothing more can be read."""
@@ -66,8 +70,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._advance()
         if self._current is None:
-            awaited = self._plane.head_deadlines if self._in_message else self._plane.idle_deadlines
-            awaited.add(self)
+            self._watch(self._plane.head_deadlines if self._in_message else self._plane.idle_deadlines)
             self.update_reading()
 
     def cut(self) -> None:
@@ -77,12 +80,14 @@ class ClientConnection(asyncio.Protocol):
     def update_reading(self) -> None:
         """Read on only while somebody wants what comes."""
         current = self._current
-        if self._finishing:
+        wanted = not self._pipeline and (current is None or current.wants_body())
+        if wanted is self._reading or self._finishing:
             return
-        if len(self._pipeline) > 0 or (current is not None and not current.wants_body()):
-            self._transport.pause_reading()
-        else:
+        self._reading = wanted
+        if wanted:
             self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
     # Used by the worker
 
@@ -112,14 +117,11 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.forwarded_for = b"X-Forwarded-For: %b\r\n" % _peer_name(transport).encode()
         self._plane.clients.add(self)
-        self._plane.head_deadlines.add(self)
+        self._watch(self._plane.head_deadlines)
 
     def data_received(self, data: bytes) -> None:
         if self._finishing or self._broken:
             return
-        was_idle = self._current is None and not self._in_message
-        if was_idle:
-            self._plane.idle_deadlines.discard(self)
         refusal = self._feed(data)
         if self._current is not None:
             self._current.pump()
@@ -127,8 +129,8 @@ class ClientConnection(asyncio.Protocol):
             self._advance()
         if refusal is not None:
             self._fail(refusal)
-        elif was_idle and self._in_message and self._parsing is None:
-            self._plane.head_deadlines.add(self)
+        elif self._clock is self._plane.idle_deadlines and self._in_message:
+            self._watch(self._plane.head_deadlines)
         self.update_reading()
 
     def eof_received(self) -> None:
@@ -244,13 +246,20 @@ class ClientConnection(asyncio.Protocol):
 
     # Order
 
+    def _watch(self, clock: Deadlines[ClientConnection] | None) -> None:
+        if self._clock is not None:
+            self._clock.discard(self)
+        self._clock = clock
+        if clock is not None:
+            clock.add(self)
+
     def _advance(self) -> None:
         """Start the next request, and the one after it if that is answered at once; a loop, since many may be."""
         if self._advancing:
             return
         self._advancing = True
         while self._current is None and self._pipeline and not self._finishing:
-            self._plane.head_deadlines.discard(self)
+            self._watch(None)
             self._current = self._pipeline.popleft()
             self._current.start()
         self._advancing = False
@@ -258,7 +267,7 @@ class ClientConnection(asyncio.Protocol):
     def _fail(self, refusal: Refusal) -> None:
         """What is being parsed cannot be served: answer it when its turn comes, and take nothing after it."""
         self._broken = True
-        self._plane.head_deadlines.discard(self)
+        self._watch(None)
         exchange = self._parsing
         if exchange is None:
             exchange = Exchange(RequestHead(b"-", b"-"), client=self, plane=self._plane)

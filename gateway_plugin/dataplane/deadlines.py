@@ -34,9 +34,6 @@ class Deadlines(Generic[Item]):
     def discard(self, item: Item) -> None:
         self._due.pop(item, None)
 
-    def __contains__(self, item: object) -> bool:
-        return item in self._due
-
     def __len__(self) -> int:
         return len(self._due)
 

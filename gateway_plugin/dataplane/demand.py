@@ -27,16 +27,24 @@ class Demand:
         self._totals: dict[str, int] = {}
 
     def collect(self, registry: Registry, *, now_s: float) -> None:
-        """Take over what arrived since the last time; seconds too old for anybody are dropped, totals never."""
+        """Take over what arrived since the last time; drop removed functions, and seconds too old for anybody."""
         second = int(now_s)
-        for function in registry.functions():
+        functions = registry.functions()
+        for function in functions:
             count, function.arrived = function.arrived, 0
             if count:
                 self._seconds[function.name, second] = self._seconds.get((function.name, second), 0) + count
                 self._totals[function.name] = self._totals.get(function.name, 0) + count
+        self._forget_removed({function.name for function in functions})
         if len(self._seconds) > store.DEMAND_TTL_S:
             oldest = second - store.DEMAND_TTL_S
             self._seconds = {key: count for key, count in self._seconds.items() if key[1] >= oldest}
+
+    def _forget_removed(self, known: set[str]) -> None:
+        """Writing the counts of a removed function would bring its keys back."""
+        if not self._totals.keys() <= known:
+            self._totals = {name: count for name, count in self._totals.items() if name in known}
+            self._seconds = {key: count for key, count in self._seconds.items() if key[0] in known}
 
     async def flush(self) -> None:
         """Write everything collected, as one transaction. Raises: redis.RedisError; then it is kept for the next."""

@@ -75,6 +75,7 @@ class Exchange:
         "lease",
         "over",
         "pending",
+        "queued",
         "target",
         "upload_is_blocked",
         "upstream",
@@ -90,6 +91,9 @@ class Exchange:
         """Set before the start: the request is not to be served, only answered."""
         self.destination: Destination | None = None
         self.invocation = False
+        """It calls a function."""
+        self.queued = False
+        """The queue's clock runs for it."""
         self.lease: Lease | None = None
         self.upstream: Upstream | None = None
         self.upload_is_blocked = False
@@ -290,12 +294,13 @@ class Exchange:
         """Give everything back, once."""
         self.over = True
         plane = self._plane
-        plane.answer_deadlines.discard(self)
         upstream, self.upstream = self.upstream, None
         if upstream is not None:
             upstream.done(sent_whole=self._sent_whole)
-        if self.destination is not None:
+        elif self.destination is not None:
             self.destination.withdraw(self)
+        if self._answer is None:
+            plane.answer_deadlines.discard(self)
         lease, self.lease = self.lease, None
         if lease is not None:
             lease.release()

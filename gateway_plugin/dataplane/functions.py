@@ -127,12 +127,17 @@ class Function:
             exchange.refuse(refusals.queue_full(f"function {self.name}", self.shared.queue_limit))
             return
         self.waiting[exchange] = None
-        self.shared.waiting.add(exchange)
+        self._start_clock(exchange)
         self.wake_if_asleep()
 
     def withdraw(self, exchange: Exchange) -> None:
         self.waiting.pop(exchange, None)
         self.shared.waiting.discard(exchange)
+
+    def _start_clock(self, exchange: Exchange) -> None:
+        if not exchange.queued:
+            exchange.queued = True
+            self.shared.waiting.add(exchange)
 
     def dispatch(self) -> None:
         """Send off who waits, in order, as long as there is room."""
@@ -149,8 +154,7 @@ class Function:
         exchange.refuse(refusals.queue_timeout(self.name, limit_s=limit_s, ready=len(self._replicas)))
 
     def _choose(self) -> int | None:
-        replicas = self._replicas
-        return choose([sum(r.column) for r in replicas], [r.limit for r in replicas], [r.turn for r in replicas])
+        return choose([(sum(replica.column), replica.limit, replica.turn) for replica in self._replicas])
 
     def _assign(self, exchange: Exchange, index: int) -> None:
         replica = self._replicas[index]
@@ -167,7 +171,9 @@ class Function:
 
     def _bind(self, exchange: Exchange, replica: Replica, upstream: Upstream) -> None:
         replica.failures = 0
-        self.shared.waiting.discard(exchange)
+        if exchange.queued:
+            exchange.queued = False
+            self.shared.waiting.discard(exchange)
         exchange.bind(upstream)
 
     async def _connect(self, exchange: Exchange, replica: Replica) -> None:
@@ -188,8 +194,7 @@ class Function:
         lease, exchange.lease = exchange.lease, None
         self.waiting[exchange] = None
         self.waiting.move_to_end(exchange, last=False)
-        if exchange not in self.shared.waiting:
-            self.shared.waiting.add(exchange)
+        self._start_clock(exchange)
         if lease is not None:
             lease.release()
         self.dispatch()

@@ -74,6 +74,7 @@ class Unrouted:
             exchange.refuse(refusals.queue_full(self.hop, self._shared.queue_limit))
             return
         self._waiting[exchange] = None
+        exchange.queued = True
         self._shared.waiting.add(exchange)
 
     def withdraw(self, exchange: Exchange) -> None:
@@ -87,6 +88,7 @@ class Unrouted:
         """There is a table now: everyone starts again, in order."""
         while self._waiting:
             exchange, _ = self._waiting.popitem(last=False)
+            exchange.queued = False
             self._shared.waiting.discard(exchange)
             exchange.start()
 

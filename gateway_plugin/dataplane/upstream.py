@@ -10,6 +10,8 @@ import httptools
 
 from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES, AnswerHead, BadHead, Header, read_answer
 
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+
 
 class Asker(Protocol):
     """Who waits for the answer."""
@@ -44,6 +46,8 @@ class Upstream(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._to_head = False
+        self.idle_since_s = 0.0
+        """When it was last kept, by the event loop's clock."""
         self._begin_answer()
 
     def _begin_answer(self) -> None:
@@ -65,7 +69,7 @@ class Upstream(asyncio.Protocol):
         if self._transport.is_closing():
             return False
         try:
-            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            self._socket.recv(1, _PEEK)
         except BlockingIOError:
             return True
         except OSError:

@@ -31,6 +31,7 @@ from gateway_plugin.settings import Settings
 
 _LOG = logging.getLogger(__name__)
 BACKLOG = 2048
+CANCEL_AGAIN_S = 0.1
 POLL_S = 0.01
 """With more than one worker, how often a queue looks for room that another worker's requests left."""
 
@@ -70,13 +71,13 @@ class Worker:
         self._loop = loop
         self._client = _redis_client(settings)
         self._wakeups = Wakeups(self._client)
-        self._counters = Counters(Paths(settings.home).counters, workers=settings.worker_count())
-        row = self._counters.worker(number)
+        self.counters = Counters(Paths(settings.home).counters, workers=settings.worker_count())
+        row = self.counters.worker(number)
         row.clear()
         idle = IdleConnections(loop)
         shared = Shared(
             loop=loop,
-            counters=self._counters,
+            counters=self.counters,
             row=row,
             idle=idle,
             queue_limit=settings.queue_limit,
@@ -132,10 +133,14 @@ class Worker:
         _LOG.info("worker stopped: %s", dict(sorted(plane.outcomes.items())))
 
     async def _stop_background(self) -> None:
-        for task in self._tasks:
+        running = set(self._tasks)
+        for task in running:
             task.remove_done_callback(self._job_ended)
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while running:
+            for task in running:
+                task.cancel()
+            # Again and again: a cancellation that meets a reply of Redis just come in can be swallowed on the way.
+            _, running = await asyncio.wait(running, timeout=CANCEL_AGAIN_S)
         await self._flush_last()
         await self._client.aclose()
 
