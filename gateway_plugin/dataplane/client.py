@@ -11,7 +11,7 @@ import httptools
 from gateway_plugin.dataplane import refusals
 from gateway_plugin.dataplane.deadlines import Deadlines
 from gateway_plugin.dataplane.exchange import Exchange
-from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES, BadHead, Header, RequestHead, read_request
+from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES, BadHead, Header, RequestHead, check_upgrade, read_request
 from gateway_plugin.dataplane.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class ClientConnection(asyncio.Protocol):
             headers=self._headers,
         )
         if parser.should_upgrade():
-            _check_upgrade(head)
+            check_upgrade(head)
         if head.content_length is not None and head.content_length > self._plane.settings.max_body_bytes:
             self._record(head)
             raise _BodyTooLarge
@@ -299,11 +299,3 @@ def _peer_name(transport: asyncio.BaseTransport) -> str:
         return "unknown"
     host, port = peer[0], peer[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _check_upgrade(head: RequestHead) -> None:
-    """llhttp takes an upgrade's body for the next request; so one with a body is not served."""
-    if head.method == b"CONNECT":
-        raise BadHead(501, "CONNECT is not served here")
-    if head.chunked or head.content_length:
-        raise BadHead(501, "Upgrade together with a body is not served here; leave the Upgrade header out")

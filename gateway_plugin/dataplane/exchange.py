@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gateway_plugin.dataplane import refusals
 from gateway_plugin.dataplane.callid import new_call_id
@@ -20,6 +20,7 @@ from gateway_plugin.dataplane.refusals import Refusal
 
 if TYPE_CHECKING:
     from gateway_plugin.dataplane.client import ClientConnection
+    from gateway_plugin.dataplane.destination import Destination, Lease
     from gateway_plugin.dataplane.plane import Plane
     from gateway_plugin.dataplane.upstream import Upstream
 
@@ -27,31 +28,6 @@ _LOG = logging.getLogger(__name__)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"Connection: close\r\n"
 KEEP_ALIVE = b"Connection: keep-alive\r\n"
-
-
-class Destination(Protocol):
-    """Where a request is to go. It ends up with `Exchange.bind` or `Exchange.refuse`."""
-
-    hop: str
-    """Its name in texts."""
-
-    def submit(self, exchange: Exchange) -> None:
-        """Find a connection for it, now or later."""
-
-    def overdue(self, exchange: Exchange) -> None:
-        """It has waited for as long as a request may; refuse it."""
-
-    def withdraw(self, exchange: Exchange) -> None:
-        """It is over; forget it wherever it waits."""
-
-
-class Lease(Protocol):
-    """A place taken at a replica."""
-
-    hop: str
-
-    def release(self) -> None:
-        """Give it back; once, however often it is called."""
 
 
 class Exchange:

@@ -106,6 +106,18 @@ def _check_framing(noted: dict[bytes, bytes], *, http10: bool) -> None:
         raise BadHead(417, f"Expect {expect.decode('latin-1')!r}: only '100-continue' is understood")
 
 
+def check_upgrade(head: RequestHead) -> None:
+    """An upgrade may be ignored, except with a body: llhttp takes that for the next request.
+
+    Raises:
+        BadHead: such a request, or CONNECT.
+    """
+    if head.method == b"CONNECT":
+        raise BadHead(501, "CONNECT is not served here")
+    if head.chunked or head.content_length:
+        raise BadHead(501, "Upgrade together with a body is not served here; leave the Upgrade header out")
+
+
 def _without(lines: list[bytes], connection: bytes) -> list[bytes]:
     """Lines whose header is not named in the value of Connection, which makes it hop-by-hop."""
     named = {token.strip().lower() for token in connection.split(b",")}

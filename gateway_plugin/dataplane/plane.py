@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from gateway_plugin.dataplane import refusals
 from gateway_plugin.dataplane.deadlines import Deadlines
-from gateway_plugin.dataplane.exchange import Destination, Exchange
+from gateway_plugin.dataplane.destination import Destination
+from gateway_plugin.dataplane.exchange import Exchange
 from gateway_plugin.dataplane.refusals import Refusal
 from gateway_plugin.dataplane.targets import origin_form, split_function
 from gateway_plugin.model import ROUTE_NAME

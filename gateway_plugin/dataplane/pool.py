@@ -70,16 +70,11 @@ class Endpoint:
         return upstream
 
     async def _open_socket(self) -> socket.socket:
-        if self.address.startswith(UNIX_PREFIX):
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            peer: str | tuple[str, int] = self.address.removeprefix(UNIX_PREFIX)
-        else:
-            host, _, port = self.address.rpartition(":")
-            peer = (host.strip("[]"), int(port))
-            sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        family, peer = _parse(self.address)
+        sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
         try:
-            if sock.family == socket.AF_UNIX:
+            if family == socket.AF_UNIX:
                 sock.connect(peer)  # at once, or an error: a unix socket's connect never is "in progress"
             else:
                 async with asyncio.timeout(CONNECT_S):
@@ -106,3 +101,13 @@ class Endpoint:
         self._group.endpoints.discard(self)
         while self._idle:
             self._idle.pop().cut()
+
+
+def _parse(address: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
+    """Raises: OSError, as for any other address that cannot be connected to."""
+    if address.startswith(UNIX_PREFIX):
+        return socket.AF_UNIX, address.removeprefix(UNIX_PREFIX)
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise OSError(f"endpoint {address!r}: write unix:PATH or HOST:PORT")
+    return (socket.AF_INET6 if ":" in host else socket.AF_INET), (host.strip("[]"), int(port))

@@ -32,6 +32,8 @@ from gateway_plugin.settings import Settings
 _LOG = logging.getLogger(__name__)
 BACKLOG = 2048
 CANCEL_AGAIN_S = 0.1
+LAST_WORDS_S = 1.0
+"""At the end of a drain: the time for a refusal to reach its client."""
 POLL_S = 0.01
 """With more than one worker, how often a queue looks for room that another worker's requests left."""
 
@@ -122,15 +124,24 @@ class Worker:
             self._server.close()
         for client in list(plane.clients):
             client.drain()
-        try:
-            async with asyncio.timeout(self._settings.drain_timeout_s):
-                await plane.all_gone()
-        except TimeoutError:
+        if not await self._all_gone(self._settings.drain_timeout_s):
             _LOG.warning("%d connections cut after GSHARE_DRAIN_TIMEOUT_S", len(plane.clients))
             for client in list(plane.clients):
                 client.refuse_waiting(refusals.stopping())
+            if not await self._all_gone(LAST_WORDS_S):
+                for client in list(plane.clients):
+                    client.cut()
+                await plane.all_gone()
         await self._stop_background()
         _LOG.info("worker stopped: %s", dict(sorted(plane.outcomes.items())))
+
+    async def _all_gone(self, limit_s: float) -> bool:
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.plane.all_gone()
+        except TimeoutError:
+            return False
+        return True
 
     async def _stop_background(self) -> None:
         running = set(self._tasks)
