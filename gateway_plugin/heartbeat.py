@@ -5,9 +5,12 @@ The boot clock, unlike file times, does not jump, and a machine that slept is no
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from pathlib import Path
+
+BEAT_S = 1.0
 
 
 class Heartbeat:
@@ -19,6 +22,12 @@ class Heartbeat:
     def beat(self) -> None:
         with contextlib.suppress(OSError):
             self._path.write_text(str(time.monotonic()))
+
+    async def keep_beating(self) -> None:
+        """For ever, from an event loop: a loop that is stuck falls silent."""
+        while True:
+            self.beat()
+            await asyncio.sleep(BEAT_S)
 
     def age_s(self) -> float | None:
         """Seconds since the last beat; None if there was none."""

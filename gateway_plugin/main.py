@@ -50,6 +50,7 @@ def child_specs(settings: Settings) -> list[ChildSpec]:
                 name=name,
                 argv=tuple(python_command("process", name)),
                 open_listener=partial(listen_tcp, settings.bind_host, settings.port),
+                heartbeat_limit_s=HEARTBEAT_LIMIT_S,
                 stop_timeout_s=settings.drain_timeout_s + 5,
             )
         )
@@ -131,9 +132,10 @@ def run_dataplane(settings: Settings, *, number: int, listen_fd: int) -> None:
     """Data-plane worker `number`, until SIGTERM."""
     from gateway_plugin.dataplane.worker import run
 
+    name = f"{DATAPLANE}{number}"
     listener = inherited_listener(listen_fd)
-    keep_offering(Paths(settings.home).supervisor_socket, f"{DATAPLANE}{number}", listener)
-    run(settings, number=number, listener=listener)
+    keep_offering(Paths(settings.home).supervisor_socket, name, listener)
+    run(settings, number=number, listener=listener, heartbeat=_heartbeat(settings, name))
 
 
 def _heartbeat(settings: Settings, name: str) -> Heartbeat:

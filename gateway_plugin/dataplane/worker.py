@@ -26,6 +26,7 @@ from gateway_plugin.dataplane.functions import Shared
 from gateway_plugin.dataplane.plane import HEAD_TIMEOUT_S, Plane
 from gateway_plugin.dataplane.pool import UNIX_PREFIX, Endpoint, IdleConnections
 from gateway_plugin.dataplane.registry import Registry
+from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 
@@ -38,8 +39,10 @@ POLL_S = 0.01
 """With more than one worker, how often a queue looks for room that another worker's requests left."""
 
 
-def run(settings: Settings, *, number: int, listener: socket.socket) -> None:
+def run(settings: Settings, *, number: int, listener: socket.socket, heartbeat: Heartbeat) -> None:
     """Serve on `listener`, a listening TCP socket, as worker `number`; returns after SIGTERM and the drain.
+
+    `heartbeat` shows each second that the event loop is not stuck.
 
     Whoever passed the listener keeps a duplicate: connects made after the end wait there for a successor.
 
@@ -47,20 +50,22 @@ def run(settings: Settings, *, number: int, listener: socket.socket) -> None:
         SystemExit: 1, after the drain, when a background job failed.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        if not runner.run(_main(settings, number=number, listener=listener)):
+        if not runner.run(_main(settings, number=number, listener=listener, heartbeat=heartbeat)):
             raise SystemExit(1)
 
 
-async def _main(settings: Settings, *, number: int, listener: socket.socket) -> bool:
+async def _main(settings: Settings, *, number: int, listener: socket.socket, heartbeat: Heartbeat) -> bool:
     worker = Worker(settings, number=number)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, worker.stop.set)
     await worker.start(listener)
+    beats = loop.create_task(heartbeat.keep_beating())
     gc.collect()
     gc.freeze()  # what lives as long as the process need not be looked at again
     await worker.stop.wait()
     await worker.drain()
+    beats.cancel()
     return worker.sound
 
 

@@ -34,7 +34,6 @@ from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 
 log = logging.getLogger(__name__)
-HEARTBEAT_S = 1.0
 SUBSCRIBER_BACKLOG_BYTES = 4 * 1024 * 1024
 
 
@@ -64,7 +63,7 @@ class Agent:
         self._paths.agent_socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, str(self._paths.agent_socket), backlog=64)
         self._paths.agent_socket.chmod(0o600)
-        beats = asyncio.ensure_future(_beat(heartbeat))
+        beats = asyncio.ensure_future(heartbeat.keep_beating())
         await stop.wait()
         await self._runner.stop_all(grace_s=self._settings.drain_timeout_s)
         beats.cancel()
@@ -124,12 +123,6 @@ class Agent:
                 writer.close()
             else:
                 writer.write(frame)
-
-
-async def _beat(heartbeat: Heartbeat) -> None:
-    while True:
-        heartbeat.beat()
-        await asyncio.sleep(HEARTBEAT_S)
 
 
 def run_agent(settings: Settings, heartbeat: Heartbeat) -> None:

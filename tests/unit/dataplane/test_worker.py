@@ -23,11 +23,16 @@ from tests.unit.dataplane.stand import Gate, Stand, standing, until
 from tests.unit.dataplane.talk import Message, post, read_answer
 
 Play = Callable[..., None]
-PROGRAM = (
-    "import os, socket, sys; from gateway_plugin.dataplane.worker import run; "
-    "from gateway_plugin.settings import Settings; "
-    "run(Settings.from_env(os.environ), number=0, listener=socket.socket(fileno=int(sys.argv[1])))"
-)
+PROGRAM = """
+import os, socket, sys
+from pathlib import Path
+from gateway_plugin.dataplane.worker import run
+from gateway_plugin.heartbeat import Heartbeat
+from gateway_plugin.settings import Settings
+settings = Settings.from_env(os.environ)
+listener = socket.socket(fileno=int(sys.argv[1]))
+run(settings, number=0, listener=listener, heartbeat=Heartbeat(settings.home / "beat"))
+"""
 
 
 def _spawn(settings: Settings, listener: socket.socket) -> subprocess.Popen[bytes]:
