@@ -13,13 +13,13 @@ from bench.figures import BenchError, Bound, Context, Figure, Wish, alternate, f
 from bench.http_load import Call, Measured, Target, closed_loop
 from gateway_plugin.model import canonical_name
 from gateway_plugin.paths import Paths
+from gateway_plugin.views import content_type_of
 
 CLIENTS = (1, 4, 16)
 PING = Call("GET", "/_/health")
 """The cheapest page of a replica: no model whose own variance would hide the gateway."""
 ADDED_LATENCY = Bound(Wish.AT_MOST, 1.0)
 """Milliseconds at the median: small beside the few ms that the fastest model takes on a GPU."""
-_TYPES = {".json": "application/json", ".jpg": "image/jpeg", ".png": "image/png"}
 _SIDES = "keep-alive, closed loop, alternated between the gateway (TCP) and the replica's own unix socket"
 
 

@@ -73,6 +73,11 @@ def curl_line(function: str, sample: Path, *, url: str) -> str:
         shown = sample.relative_to(Path.cwd())
     except ValueError:
         shown = sample
-    kind = _CONTENT_TYPES.get(sample.suffix, "application/octet-stream")
+    kind = content_type_of(sample)
     data = shlex.quote(f"@{shown}")
     return f"curl -s -H 'Content-Type: {kind}' --data-binary {data} {url}/function/{function}"
+
+
+def content_type_of(sample: Path) -> str:
+    """Of a sample input, by its name."""
+    return _CONTENT_TYPES.get(sample.suffix, "application/octet-stream")
