@@ -297,5 +297,4 @@ def _peer_name(transport: asyncio.BaseTransport) -> str:
     peer = transport.get_extra_info("peername")
     if not isinstance(peer, tuple):
         return "unknown"
-    host, port = peer[0], peer[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"[{peer[0]}]:{peer[1]}" if ":" in peer[0] else f"{peer[0]}:{peer[1]}"
