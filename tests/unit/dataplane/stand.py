@@ -44,9 +44,9 @@ class Replica:
     async def start(self, listener: socket.socket | None = None) -> None:
         """Listen at the path, or take over a socket that listens there already."""
         if listener is None:
-            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=STREAM_LIMIT_BYTES)
+            self._server = await asyncio.start_unix_server(self.serve, self.path, limit=STREAM_LIMIT_BYTES)
         else:
-            self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=STREAM_LIMIT_BYTES)
+            self._server = await asyncio.start_unix_server(self.serve, sock=listener, limit=STREAM_LIMIT_BYTES)
 
     async def stop(self) -> None:
         """Like a killed process: the listener and every connection are closed, the socket's file stays."""
@@ -56,7 +56,7 @@ class Replica:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.open += 1
         task = asyncio.current_task()
