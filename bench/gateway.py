@@ -139,9 +139,7 @@ def sample_of(context: Context) -> Call:
     """The function's own sample request. Raises: BenchError if its folder has none."""
     folders = [Path(root) / context.function for root in context.settings.functions_path]
     for folder in folders:
-        for suffix, content_type in _TYPES.items():
-            path = folder / f"sample{suffix}"
-            if path.is_file():
-                return Call("POST", "/", path.read_bytes(), content_type)
+        for path in sorted(folder.glob("sample.*")):
+            return Call("POST", "/", path.read_bytes(), content_type_of(path))
     looked = ", ".join(str(folder) for folder in folders)
-    raise BenchError(f"{context.function}: no sample.json, sample.jpg or sample.png to send, in {looked}")
+    raise BenchError(f"{context.function}: no sample.* to send, in {looked}")
