@@ -26,9 +26,9 @@ from .untrained import untrained
 MODEL = "rnnt"
 MAX_AUDIO_SECONDS = "MAX_AUDIO_SECONDS"
 LONGEST_SECONDS = 600.0
-"""Beyond it the state of the art is to cut speech at its pauses first."""
-FRAMES_AT_ONCE = 8_000
-"""Frames of features in one pass, padding included: 4 minutes of speech, about 200 MB."""
+"""The most that MAX_AUDIO_SECONDS may say; longer speech is cut at its pauses before it is sent."""
+FRAMES_AT_ONCE = 4_000
+"""Frames of features in one pass, padding included: 2 minutes of speech, about 100 MB."""
 EXAMPLE_SECONDS = 4
 
 Output = tuple[Audio, str]
