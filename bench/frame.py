@@ -10,13 +10,15 @@ from pathlib import Path
 
 import click
 
+from bench.batching import BatchingBenchmark
 from bench.figures import BenchError, Benchmark, Context
 from bench.gateway import GatewayBenchmark
 from bench.machine import this_machine
 from bench.report import Report, to_json, to_markdown
+from bench.serving import FunctionsBenchmark
 from gateway_plugin.settings import Settings
 
-BENCHMARKS: tuple[Benchmark, ...] = (GatewayBenchmark(),)
+BENCHMARKS: tuple[Benchmark, ...] = (GatewayBenchmark(), FunctionsBenchmark(), BatchingBenchmark())
 
 
 def main(arguments: list[str]) -> int:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import requests
-
+from bench.deployed import described, sample_of, through_gateway
 from bench.figures import BenchError, Bound, Context, Figure, Wish, alternate, figure, percentile
 from bench.http_load import Call, Measured, Target, closed_loop
-from gateway_plugin.model import canonical_name
 from gateway_plugin.paths import Paths
-from gateway_plugin.views import content_type_of
 
 CLIENTS = (1, 4, 16)
 PING = Call("GET", "/_/health")
@@ -32,7 +27,7 @@ class GatewayBenchmark:
 
     def run(self, context: Context) -> list[Figure]:
         """Raises: BenchError: no gateway, no such function, not exactly one ready replica, no sample to send."""
-        sample = sample_of(context)
+        sample = sample_of(context, context.function)
         sides = targets(context)
         figures: list[Figure] = []
         for clients in CLIENTS:
@@ -104,42 +99,15 @@ def _rates(through: Sequence[Measured], straight: Sequence[Measured], *, clients
 
 def targets(context: Context) -> tuple[Target, Target]:
     """(gateway, replica). Raises: BenchError."""
-    settings = context.settings
-    gateway = Target(host=settings.bind_host, port=settings.port, prefix=f"/function/{context.function}")
-    return gateway, Target(unix_path=str(Paths(settings.home).replica_http(_ready_replica(context))))
+    replica = Target(unix_path=str(Paths(context.settings.home).replica_http(_ready_replica(context))))
+    return through_gateway(context, context.function), replica
 
 
 def _ready_replica(context: Context) -> str:
-    replicas = _described(context)["replicas"]
-    ready = [str(replica["id"]) for replica in replicas if replica["state"] == "ready"]
+    ready = [one.id for one in described(context, context.function).replicas if one.state == "ready"]
     if len(ready) != 1:
         raise BenchError(
             f"{context.function} has {len(ready)} ready replicas; both sides must use the same one: wait until it is "
             "ready, or scale it to 1"
         )
     return ready[0]
-
-
-def _described(context: Context) -> dict[str, Any]:
-    url = f"http://{context.settings.bind_host}:{context.settings.port}/gshare/functions"
-    try:
-        answer = requests.get(url, timeout=10)
-        answer.raise_for_status()
-    except requests.RequestException as error:
-        raise BenchError(f"no gateway at {url}: {error}; start it with make up") from error
-    functions = {function["name"]: function for function in answer.json()}
-    name = canonical_name(context.function)
-    if name not in functions:
-        raise BenchError(f"no function {name}; deployed are: {', '.join(sorted(functions)) or 'none'}")
-    found: dict[str, Any] = functions[name]
-    return found
-
-
-def sample_of(context: Context) -> Call:
-    """The function's own sample request. Raises: BenchError if its folder has none."""
-    folders = [Path(root) / context.function for root in context.settings.functions_path]
-    for folder in folders:
-        for path in sorted(folder.glob("sample.*")):
-            return Call("POST", "/", path.read_bytes(), content_type_of(path))
-    looked = ", ".join(str(folder) for folder in folders)
-    raise BenchError(f"{context.function}: no sample.* to send, in {looked}")

@@ -10,13 +10,17 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
+from bench.deployed import sample_of
 from bench.figures import BenchError, Context
 from bench.frame import bench
-from bench.gateway import GatewayBenchmark, sample_of
+from bench.gateway import GatewayBenchmark
 from bench.http_load import Call, Target, closed_loop
+from gateway_plugin.model import FunctionRecord, FunctionSpec, FunctionStatus, ReplicaSpec, ReplicaState, ReplicaStatus
+from gateway_plugin.openfaas.gshare_views import gshare_function_view
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 
@@ -111,8 +115,18 @@ def context_for(tmp_path: Path, port: int, *, home: Path | None = None) -> Conte
 
 
 def described(*states: str) -> list[dict[str, Any]]:
-    replicas = [{"id": f"echo-{number}", "state": state} for number, state in enumerate(states)]
-    return [{"name": "echo.openfaas-fn", "replicas": replicas}]
+    """What `/gshare/functions` answers for `echo` with replicas in these states."""
+    spec = FunctionSpec(service="echo", image="echo")
+    record = FunctionRecord(spec=spec, replicas=1, revision="r", code_digest="d", created_at="2026-01-01T00:00:00Z")
+    replicas = tuple(_replica(f"echo-{number}", state) for number, state in enumerate(states))
+    status = FunctionStatus(name=record.name, ready=states.count("ready"), replicas=replicas)
+    view: dict[str, Any] = msgspec.to_builtins(gshare_function_view(record, status, invocations=0, devices=[]))
+    return [view]
+
+
+def _replica(key: str, state: str) -> ReplicaStatus:
+    spec = ReplicaSpec(id=key, function="echo.openfaas-fn", revision="r", code_digest="d", slot=0)
+    return ReplicaStatus(spec=spec, state=ReplicaState(state))
 
 
 def test_both_sides_get_the_sample_and_every_figure_comes_out(tmp_path: Path, gateway: int, home: Path) -> None:
@@ -160,7 +174,7 @@ def test_a_function_without_a_sample_is_refused_with_the_folders_looked_at(tmp_p
     (tmp_path / "functions" / "echo" / "sample.json").unlink()
 
     with pytest.raises(BenchError, match="functions/echo"):
-        sample_of(context)
+        sample_of(context, "echo")
 
 
 def test_a_failed_request_ends_the_measurement_with_its_status(gateway: int) -> None:
