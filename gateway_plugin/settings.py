@@ -17,28 +17,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gshare.durations import parse_duration_s
+
 from gateway_plugin.errors import SettingsError
 
 ENV_PREFIX = "GSHARE_"
 OTHERS_ENV = ("GSHARE_SKIP_BUILD", "GSHARE_IMAGE_PREFIX", "GSHARE_TAG", "GSHARE_TORCH_INDEX", "GSHARE_TEST_SHARED")
 """GSHARE_ names that stack.yml, the Makefile or the tests read; not settings of the plugin."""
 LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
-_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def parse_duration_s(text: str) -> float:
-    """Seconds of a Go duration (`1h30m`, `500ms`) or of bare seconds (`300`).
-
-    Raises:
-        ValueError: anything else, a sign or an exponent included.
-    """
-    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
-        return float(text)
-    parts = _DURATION_PART.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError("a duration such as 300, 300s, 5m or 1h30m")
-    return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
 
 
 def _whole(text: str) -> int:

@@ -15,7 +15,8 @@ _config = ReplicaConfig.from_env(os.environ)
 bind = _config.bind
 workers = 1
 worker_class = "gthread"
-threads = _config.max_inflight + 2  # two more, so that health and metrics answer while all requests are in work
+# Two more, so that health, metrics and 429 answer while all requests are in work.
+threads = _config.max_inflight + _config.max_queued + 2
 preload_app = False  # the model, and CUDA with it, belongs to the worker: a fork would break it
 keepalive = 75  # longer than the proxy in front keeps its idle connections, so that it is the proxy who closes
 timeout = 300  # for a worker that hangs as a whole; a long request does not count as that
@@ -35,19 +36,20 @@ def on_starting(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """The app is there and has begun to load: take over SIGTERM."""
+    """The app is there, in the process that serves: take over SIGTERM and begin to load."""
     from gshare.drain import install
     from gshare.server import runtime_of
 
-    install(worker, runtime_of(worker.wsgi))
+    runtime = runtime_of(worker.wsgi)
+    install(worker, runtime)
+    runtime.start()
 
 
 def pre_request(worker: Any, request: Any) -> None:
     """A replica that is to stop closes each connection after its answer."""
-    from gshare.runtime import Phase
     from gshare.server import runtime_of
 
-    if runtime_of(worker.wsgi).condition.phase is Phase.DRAINING:
+    if runtime_of(worker.wsgi).ending.is_set():
         request.force_close()
 
 

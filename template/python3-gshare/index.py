@@ -11,4 +11,4 @@ logging.basicConfig(
     level=os.environ.get("GSHARE_LOG_LEVEL", "INFO"),
     format="%(asctime)s %(levelname)s %(name)s: %(message)s",
 )
-app = create_app()
+app = create_app(start=False)  # gunicorn.conf.py starts it in the worker: this line may run before the fork

@@ -6,14 +6,18 @@ runs under plain `docker run` or faas-netes: without GSHARE_NODE_SOCKET it serve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from gshare.durations import parse_duration_s
 from gshare.errors import ConfigError
 from gshare.wire import LiveConfig
 
 ENV_PREFIX = "GSHARE_"
 MODEL_WEIGHTS = "MODEL_WEIGHTS"
+EXEC_TIMEOUT = "exec_timeout"
+"""of-watchdog's name for the longest time of one request, as users of OpenFaaS set it."""
 RESERVED_ENV_PREFIXES = ("GSHARE_", "CUDA_MPS_", "NVIDIA_")
 RESERVED_ENV_NAMES = ("CUDA_VISIBLE_DEVICES",)
 """What a function's own environment may not set: these belong to the node."""
@@ -54,7 +58,11 @@ class ReplicaConfig:
     slo_ms: float = 0.0
     """Latency objective (p99) in milliseconds; 0: none."""
     max_inflight: int = 16
-    """Requests taken at once; also gunicorn's threads."""
+    """Requests in work at once, at most: in the function's code and in its model."""
+    max_queued: int = 0
+    """Requests beyond these that may wait for their turn; further ones get 429 at once."""
+    exec_timeout_s: float = 60.0
+    """Longest time for one request, then 504; 0: no limit. The function's own `exec_timeout` goes before it."""
     secrets_dir: str = "/var/openfaas/secrets"
     """Where secrets lie as files."""
     weights_root: str = ""
@@ -82,9 +90,13 @@ class ReplicaConfig:
             name = ENV_PREFIX + field.name.upper()
             if env.get(name):
                 values[field.name] = _convert(name, env[name], type(field.default))
+        if EXEC_TIMEOUT in env:
+            values["exec_timeout_s"] = _duration_s(EXEC_TIMEOUT, env[EXEC_TIMEOUT])
         config = cls(**values)  # type: ignore[arg-type]
         if config.max_inflight < 1:
             raise ConfigError(f"GSHARE_MAX_INFLIGHT={config.max_inflight}: at least 1")
+        if config.max_queued < 0:
+            raise ConfigError(f"GSHARE_MAX_QUEUED={config.max_queued}: 0 or more")
         check_live(config.live())
         return config
 
@@ -114,7 +126,19 @@ def check_live(live: LiveConfig) -> None:
 
 
 def _convert(name: str, text: str, kind: type) -> str | int | float:
+    if kind is float and name.endswith("_S"):
+        return _duration_s(name, text)
     try:
-        return kind(text)  # type: ignore[no-any-return]
+        value: str | int | float = kind(text)
+    except ValueError:
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name}={text!r}: not a {'whole number' if kind is int else 'number'}")
+    return value
+
+
+def _duration_s(name: str, text: str) -> float:
+    try:
+        return parse_duration_s(text)
     except ValueError as error:
-        raise ConfigError(f"{name}={text!r}: not a {'whole number' if kind is int else 'number'}") from error
+        raise ConfigError(f"{name}={text!r}: write {error}") from error

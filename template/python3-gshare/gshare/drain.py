@@ -1,4 +1,4 @@
-"""SIGTERM in the serving process: every request that arrives is answered, then the process ends.
+"""The end of the serving process, by SIGTERM or because it cannot go on: what arrives is answered, then it ends.
 
 gunicorn's own way stops accepting at once and loses connections that wait in the listening socket's queue. Here the
 worker keeps accepting until nothing has been in work for a while, and only then takes gunicorn's way out, which gives
@@ -24,12 +24,11 @@ QUIET_S = 0.2
 
 
 def install(worker: Any, runtime: Runtime) -> None:
-    """Take SIGTERM over from a gunicorn worker. Call in the worker's main thread."""
-    asked = threading.Event()
-    threading.Thread(target=_drain, args=(worker, runtime, asked), name="gshare-drain", daemon=True).start()
+    """Take SIGTERM over from a gunicorn worker, and end it when its runtime gives up. Call in its main thread."""
+    threading.Thread(target=_drain, args=(worker, runtime), name="gshare-drain", daemon=True).start()
 
     def on_term(_signum: int, _frame: FrameType | None) -> None:
-        asked.set()
+        runtime.ending.set()
 
     signal.signal(signal.SIGTERM, on_term)
     signal.siginterrupt(signal.SIGTERM, False)
@@ -45,8 +44,8 @@ def leave() -> None:
     os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
-def _drain(worker: Any, runtime: Runtime, asked: threading.Event) -> None:
-    asked.wait()
+def _drain(worker: Any, runtime: Runtime) -> None:
+    runtime.ending.wait()
     runtime.drain()
     config = runtime.config
     quiet_s = max(QUIET_S, config.drain_linger_s)

@@ -9,6 +9,10 @@ class GshareError(Exception):
     code = "internal"
     status = 500
     retryable = False
+    retry_after_s: int | None = None
+    """When to try again, where it is known; the Retry-After of the answer."""
+    item: int | None = None
+    """Which of several items of one request is at fault, counted from 0."""
 
 
 class ConfigError(GshareError):
@@ -44,12 +48,32 @@ class NotReady(GshareError):
     code = "not_ready"
     status = 503
     retryable = True
+    retry_after_s = 1
 
 
 class Draining(NotReady):
     """The replica is stopping and takes nothing new."""
 
     code = "draining"
+
+
+class Overloaded(GshareError):
+    """The replica has no room for this call, or would answer it later than is of use."""
+
+    code = "overloaded"
+    status = 429
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class DeadlineExceeded(GshareError):
+    """The call was not answered within its time."""
+
+    code = "deadline_exceeded"
+    status = 504
 
 
 class FunctionError(GshareError):
@@ -68,6 +92,22 @@ class ModelFault(GshareError):
     """The handler or the model raised on input that it had accepted."""
 
     code = "model_fault"
+
+
+class OutOfMemory(GshareError):
+    """The device, or this machine, has no memory left for this input; the next may well fit."""
+
+    code = "out_of_memory"
+    status = 507
+
+
+class DeviceLost(GshareError):
+    """A fault after which the device answers nothing to this process any more; the process is replaced."""
+
+    code = "device_lost"
+    status = 503
+    retryable = True
+    retry_after_s = 1
 
 
 class NonFiniteOutput(ModelFault):

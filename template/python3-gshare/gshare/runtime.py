@@ -6,23 +6,26 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
-from werkzeug.wrappers import Response
+from werkzeug.datastructures import Headers
 
 import gshare
+from gshare.calls import Calls, Place
 from gshare.config import MODEL_WEIGHTS, ReplicaConfig, check_live
 from gshare.context import Context, read_secret
+from gshare.deadline import Deadline, call_deadline
 from gshare.device import Device, open_device, plain_device
 from gshare.entry import find_function, import_entry
-from gshare.errors import GshareError, NotReady
+from gshare.errors import GshareError, NotReady, WeightsError
 from gshare.handler import Handler
 from gshare.metrics import Metrics
 from gshare.node import Managed, NodeClient
-from gshare.request import Request
 from gshare.service import ModelService, PlainService, Service
 from gshare.weights import Weights, open_weights
 from gshare.wire import Hello, LiveConfig, State
@@ -30,6 +33,9 @@ from gshare.wire import Hello, LiveConfig, State
 log = logging.getLogger(__name__)
 
 HUB_TOKEN_SECRET = "hf-token"
+FIRST_RETRY_S = 1.0
+LAST_RETRY_S = 30.0
+Value = TypeVar("Value")
 
 
 class Phase(StrEnum):
@@ -53,6 +59,22 @@ class Condition:
     warmup_ms: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """One call of the function that there is room for."""
+
+    service: Service
+    place: Place
+
+    @property
+    def deadline(self) -> Deadline:
+        return self.place.deadline
+
+    def run(self, work: Callable[[], Value]) -> Value:
+        """What `work` returns, in a thread of the function. Raises: DeadlineExceeded, or whatever `work` raises."""
+        return self.place.run(work)
+
+
 class Runtime:
     """Wires function, device, batcher, node and metrics of one process together."""
 
@@ -68,8 +90,12 @@ class Runtime:
         self._template = template
         self._service: Service | None = None
         self._changing = threading.RLock()
+        self._final = False
         self.settled = threading.Event()
         """Set once loading is over, ready or failed."""
+        self.ending = threading.Event()
+        """Set when this process is to end; setting it is all that a signal handler has to do."""
+        self.calls = Calls(limit=config.max_inflight, queue=config.max_queued, on_stuck=self.give_up)
         self._node = self._node_client() if config.node_socket else None
         self.metrics.watch("ready", lambda: float(self.condition.phase is Phase.READY))
         self.metrics.watch("managed", lambda: float(self.managed is Managed.YES))
@@ -91,12 +117,24 @@ class Runtime:
             log.info("unmanaged: GSHARE_NODE_SOCKET is not set, so shares and live settings are nobody's")
         threading.Thread(target=self._run, name="gshare-device", daemon=True).start()
 
-    def respond(self, request: Request) -> Response:
-        """Answer one call. Raises: GshareError."""
+    def loaded(self) -> Service:
+        """The function. Raises: NotReady."""
         service = self._service
         if service is None:
             raise NotReady(f"{self.condition.phase}: {self.condition.reason}")
-        return service.respond(request)
+        return service
+
+    @contextmanager
+    def admitted(self, headers: Headers) -> Iterator[Admitted]:
+        """Room for one call of the loaded function, under its in-flight limit and its deadline.
+
+        Raises:
+            NotReady: it is not loaded. Overloaded: there is no room. BadInput: an X-Timeout that is none.
+        """
+        deadline = call_deadline(headers, self.config.exec_timeout_s)
+        service = self.loaded()
+        with self.calls.place(deadline) as place:
+            yield Admitted(service, place)
 
     def configure(self, live: LiveConfig, version: int) -> None:
         """Put live settings in force. Raises: ConfigError, and the old ones stay."""
@@ -108,10 +146,18 @@ class Runtime:
 
     def drain(self) -> None:
         """Say that the end is near; requests that still come are answered."""
-        self._become(phase=Phase.DRAINING, reason="stopping: it got SIGTERM")
+        self._end(Phase.DRAINING, "stopping: it got SIGTERM")
+
+    def give_up(self, reason: str) -> None:
+        """This process cannot go on and ends after answering what it still can; its node replaces it."""
+        log.error("this process ends: %s", reason)
+        self._end(Phase.FAILED, f"its process is replaced: {reason}")
+        self.ending.set()
 
     def close(self) -> None:
         """Let the device thread end once its work is done, and leave the node."""
+        self.ending.set()
+        self.calls.close()
         if self._service is not None:
             self._service.close()
         if self._node:
@@ -140,13 +186,8 @@ class Runtime:
 
     def _run(self) -> None:
         """The device thread."""
-        try:
-            service = self._load()
-        except Exception as error:  # edge of the thread: whatever it is, a replica that cannot load says why, and lives
-            reason = str(error) if isinstance(error, GshareError) else f"{type(error).__name__}: {error}"
-            log.error("not ready: %s", reason, exc_info=error)
-            self._become(phase=Phase.FAILED, reason=reason)
-            self.settled.set()
+        service = self._loaded()
+        if service is None:
             return
         if self._node and not self._node.wait_settled(self.config.node_wait_s):
             log.warning("no node agent within %g s; serving without it", self.config.node_wait_s)
@@ -156,6 +197,25 @@ class Runtime:
         self._become(phase=Phase.READY, reason="")
         self.settled.set()
         service.serve()
+
+    def _loaded(self) -> Service | None:
+        """The function, tried again where nobody else does and it may help; None if it stays failed."""
+        retry_s = FIRST_RETRY_S
+        while True:
+            try:
+                return self._load()
+            except Exception as error:  # edge of the thread: a replica that cannot load says why, and lives
+                self._cannot_load(error)
+                # A node agent starts a new process instead, and knows when.
+                if self._node or not _may_mend(error) or self.ending.wait(retry_s):
+                    return None
+            retry_s = min(2 * retry_s, LAST_RETRY_S)
+
+    def _cannot_load(self, error: Exception) -> None:
+        reason = str(error) if isinstance(error, GshareError) else f"{type(error).__name__}: {error}"
+        log.error("not ready: %s", reason, exc_info=error)
+        self._become(phase=Phase.FAILED, reason=reason)
+        self.settled.set()
 
     def _load(self) -> Service:
         started_s = time.monotonic()
@@ -175,7 +235,13 @@ class Runtime:
         weights = self._open_weights()
         self._become(reason="loading the model")
         context = Context(self.device, weights, self._env, Path(self.config.secrets_dir))
-        service = ModelService.load(kind, context, live=self.live, folder=folder, on_batch=self.metrics.batch)
+        service = ModelService.load(
+            kind,
+            context,
+            folder=folder,
+            on_batch=self.metrics.batch,
+            on_lost=lambda fault: self.give_up(str(fault)),
+        )
         self._become(reason="warming up", weights=weights.text if weights.used else "", weights_digest=weights.digest())
         warmup_ms = service.warm_up()
         self._become(warmup_ms=warmup_ms, memory_bytes=self.device.memory_bytes())
@@ -185,10 +251,17 @@ class Runtime:
         token = read_secret(Path(self.config.secrets_dir), HUB_TOKEN_SECRET)
         return open_weights(self._env.get(MODEL_WEIGHTS, ""), self.config, hub_token=token)
 
-    def _become(self, **changes: object) -> None:
-        """Change the condition and tell the agent; a draining replica stays that."""
+    def _end(self, phase: Phase, reason: str) -> None:
+        """The last phase of this process; the first one to say so is right."""
         with self._changing:
-            if self.condition.phase is Phase.DRAINING:
+            if not self._final:
+                self._become(phase=phase, reason=reason)
+                self._final = True
+
+    def _become(self, **changes: object) -> None:
+        """Change the condition and tell the agent; one that ends stays that."""
+        with self._changing:
+            if self._final:
                 changes.pop("phase", None)
                 changes.pop("reason", None)
             self.condition = replace(self.condition, **changes)  # type: ignore[arg-type]
@@ -196,3 +269,8 @@ class Runtime:
             log.info("%s%s", self.condition.phase, f": {self.condition.reason}" if self.condition.reason else "")
         if self._node:
             self._node.tell_state()
+
+
+def _may_mend(error: Exception) -> bool:
+    """Whether it may go away from outside: files that are missing, broken or without room, not faults of the code."""
+    return any(isinstance(one, (WeightsError, OSError)) for one in (error, error.__cause__))

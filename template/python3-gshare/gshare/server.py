@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote, unquote
 
 import flask
 import msgspec
 from flask import Flask, Response
-from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import BaseConverter
 from werkzeug.wrappers import Response as AnyResponse
 
 from gshare.config import ReplicaConfig
-from gshare.errors import BadInput, GshareError, ModelFault, NotReady, TooLarge
+from gshare.edge import answered, error_response, read_request
 from gshare.metrics import CONTENT_TYPE
 from gshare.reply import JSON
-from gshare.request import Request, Upload
 from gshare.runtime import Phase, Runtime
 from gshare.status import status_of
-
-log = logging.getLogger(__name__)
 
 TEMPLATE = Path(__file__).parent.parent
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -77,10 +71,13 @@ def _add_own_pages(app: Flask, runtime: Runtime) -> None:
 
     def ready() -> Response:
         known = runtime.condition
+        body = {"state": str(known.phase), "reason": known.reason}
+        if known.phase is Phase.READY and not runtime.calls.full:
+            return Response(msgspec.json.encode(body), content_type=JSON)
+        code = 503
         if known.phase is Phase.READY:
-            return Response(msgspec.json.encode({"state": known.phase, "reason": ""}), content_type=JSON)
-        body = msgspec.json.encode({"state": known.phase, "reason": known.reason})
-        return Response(body, 503, {"Retry-After": str(RETRY_AFTER_S)}, content_type=JSON)
+            code, body = 429, body | {"reason": f"{runtime.calls.limit} calls are in work, the limit here"}
+        return Response(msgspec.json.encode(body), code, {"Retry-After": str(RETRY_AFTER_S)}, content_type=JSON)
 
     def status() -> Response:
         return Response(msgspec.json.encode(status_of(runtime)), content_type=JSON)
@@ -101,11 +98,7 @@ def _add_own_pages(app: Flask, runtime: Runtime) -> None:
 
 def _add_function(app: Flask, runtime: Runtime) -> None:
     def function(path: str = "") -> AnyResponse:  # noqa: ARG001
-        started_s = time.monotonic()
-        with runtime.metrics.in_flight:
-            response = _answer(runtime)
-        runtime.metrics.answered(response.status_code, time.monotonic() - started_s)
-        return response
+        return answered(runtime, lambda: _respond(runtime), refuse=error_response)
 
     for rule in ("/", "/<any:path>"):
         app.add_url_rule(
@@ -113,49 +106,10 @@ def _add_function(app: Flask, runtime: Runtime) -> None:
         )
 
 
-def _answer(runtime: Runtime) -> AnyResponse:
-    """The function's response, or the error that stands for it: mapped here and nowhere else."""
-    try:
-        return runtime.respond(read_request(runtime.config.max_body_bytes))
-    except GshareError as error:
-        if isinstance(error, ModelFault):
-            log.error("%s: %s", error.code, error, exc_info=error.__cause__)
-        fault = error
-    except Exception as error:  # edge of a request: nothing a single one does may take the worker down
-        log.error("unexpected fault", exc_info=error)
-        fault = ModelFault(f"the runtime failed on this request ({type(error).__name__}); its log has the trace")
-    runtime.metrics.error(fault.code)
-    return error_response(fault)
-
-
-def read_request(max_body_bytes: int) -> Request:
-    """The current Flask request as a handler gets it. Raises: TooLarge, BadInput."""
-    sent = flask.request
-    try:
-        body = sent.get_data()
-        files = {
-            field: Upload(file.filename or "", file.mimetype, file.stream.read()) for field, file in sent.files.items()
-        }
-    except RequestEntityTooLarge as error:
-        raise TooLarge(f"the body is larger than {max_body_bytes} bytes, the limit here") from error
-    except HTTPException as error:
-        raise BadInput(f"the request cannot be read: {error.description}") from error
-    raw_path = _raw_path(str(sent.environ.get("RAW_URI", "")), sent.path)
-    return Request(
-        body=body,
-        method=sent.method,
-        path=unquote(raw_path),
-        raw_path=raw_path,
-        query=sent.args,
-        headers=sent.headers,
-        files=files,
-    )
-
-
-def _raw_path(uri: str, decoded: str) -> str:
-    """The path as it was sent: Flask's own has its leading slashes merged and its escapes resolved."""
-    path = uri.partition("?")[0]
-    return path if path.startswith("/") else quote(decoded)
+def _respond(runtime: Runtime) -> AnyResponse:
+    with runtime.admitted(flask.request.headers) as call:
+        request = read_request(runtime.config.max_body_bytes)
+        return call.run(lambda: call.service.respond(request, call.deadline))
 
 
 def _http_error(error: HTTPException) -> AnyResponse:
@@ -163,12 +117,3 @@ def _http_error(error: HTTPException) -> AnyResponse:
     code = error.name.lower().replace(" ", "_")
     body = {"error": {"code": code, "message": error.description, "retryable": False}}
     return Response(msgspec.json.encode(body), error.code, error.get_headers(), content_type=JSON)
-
-
-def error_response(fault: GshareError) -> Response:
-    """JSON {"error": {code, message, retryable}} with the fault's status."""
-    body = {"error": {"code": fault.code, "message": str(fault), "retryable": fault.retryable}}
-    response = Response(msgspec.json.encode(body), fault.status, content_type=JSON)
-    if isinstance(fault, NotReady):
-        response.headers["Retry-After"] = str(RETRY_AFTER_S)
-    return response

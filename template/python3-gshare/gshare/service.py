@@ -1,31 +1,42 @@
-"""The two kinds of function behind one door: `respond` turns a request into a response."""
+"""The two kinds of function behind one door: `respond` turns a request into a response.
+
+`ModelService` besides has its three steps one by one, without any transport: decode, infer, encode.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from numpy.typing import NDArray
 from werkzeug.wrappers import Response
 
 from gshare.batching import Batcher
 from gshare.context import Context
+from gshare.deadline import NO_DEADLINE, Deadline
 from gshare.entry import Handle, explain
-from gshare.errors import BadInput, FunctionError, GshareError, ModelFault, UnsupportedMedia
+from gshare.errors import BadInput, DeviceLost, FunctionError, GshareError, ModelFault, UnsupportedMedia
+from gshare.forming import Rules
 from gshare.handler import Handler
+from gshare.pass_times import PassTimes
 from gshare.plain import Event, event_context
 from gshare.reply import model_response, openfaas_response
 from gshare.request import Request
+from gshare.tensors import check_signature
 from gshare.wire import LiveConfig
 
 WEIGHTS_HEADER = "X-Gshare-Weights"
+GOAL_IN_WARM_UPS = 3
+"""An objective shorter than that is not one this device can meet."""
+Value = TypeVar("Value")
 
 
 class Service(Protocol):
     """A loaded function."""
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: Request, deadline: Deadline) -> Response:
         """Raises: GshareError, with the status to answer."""
 
     def configure(self, live: LiveConfig) -> None:
@@ -46,7 +57,7 @@ class PlainService:
         self._context = event_context()
         self._folder = folder
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: Request, _deadline: Deadline) -> Response:
         try:
             value = self._handle(Event(request), self._context)
         except GshareError:
@@ -68,11 +79,21 @@ class PlainService:
 class ModelService:
     """A handler class: decode and encode in the request's thread, forward in the device thread, in batches."""
 
-    def __init__(self, handler: Handler[Any, Any], context: Context, *, batcher: Batcher, folder: Path) -> None:
-        self._handler = handler
+    def __init__(
+        self,
+        handler: Handler[Any, Any],
+        context: Context,
+        *,
+        folder: Path,
+        on_batch: Callable[[int], None],
+        on_lost: Callable[[DeviceLost], None],
+    ) -> None:
+        self.handler = handler
         self._context = context
-        self._batcher = batcher
         self._folder = folder
+        self._warmup_s = 0.0
+        self._times = PassTimes()
+        self._batcher = Batcher(_Forward(handler), times=self._times, on_batch=on_batch, on_lost=on_lost)
 
     @classmethod
     def load(
@@ -80,9 +101,9 @@ class ModelService:
         kind: type[Handler[Any, Any]],
         context: Context,
         *,
-        live: LiveConfig,
         folder: Path,
         on_batch: Callable[[int], None],
+        on_lost: Callable[[DeviceLost], None],
     ) -> ModelService:
         """Make the handler and let it load. Runs in the device thread.
 
@@ -92,41 +113,66 @@ class ModelService:
         try:
             handler = kind()
             handler.load(context)
+            check_signature(handler.signature())
         except GshareError:
             raise
         except Exception as error:  # edge: the author's code; whatever it raises is the reason for not being ready
             raise FunctionError(f"load() raised {explain(error, folder)}") from error
-        batcher = Batcher(
-            _Forward(handler),
-            max_batch=live.max_batch,
-            max_delay_s=live.max_batch_delay_ms / 1000,
-            on_batch=on_batch,
-        )
-        return cls(handler, context, batcher=batcher, folder=folder)
+        return cls(handler, context, folder=folder, on_batch=on_batch, on_lost=on_lost)
+
+    @property
+    def weights(self) -> str:
+        """The weights that answer, as they were asked for; empty if the function loaded none."""
+        return self._context.weights.text if self._context.weights.used else ""
 
     def warm_up(self) -> float:
         """Run one example through the model; milliseconds it took. Raises: FunctionError."""
         started_s = time.monotonic()
         try:
-            outputs = _Forward(self._handler)([self._handler.example()])
+            outputs = _Forward(self.handler)([self.handler.example()])
             self._context.device.synchronize()
         except Exception as error:  # edge: the author's code, as in load
             raise FunctionError(f"the warm-up run failed: {explain(error, self._folder)}") from error
         if len(outputs) != 1:
             raise FunctionError(f"the warm-up run: forward() returned {len(outputs)} outputs for 1 item")
-        return (time.monotonic() - started_s) * 1000
+        self._warmup_s = time.monotonic() - started_s
+        self._times.assume(self._warmup_s)
+        return self._warmup_s * 1000
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: Request, deadline: Deadline = NO_DEADLINE) -> Response:
         _refuse_unreadable(request)
-        item = self._decode(request)
-        output = self._batcher.run(item, self._handler.batch_key(item))
-        response = self._encode(output, request)
-        if self._context.weights.used:
-            response.headers.setdefault(WEIGHTS_HEADER, self._context.weights.text)
+        (output,) = self.infer([self.decode(request)], deadline=deadline)
+        response = self._guarded("encode", lambda: model_response(self.handler.encode(output, request)))
+        if self.weights:
+            response.headers.setdefault(WEIGHTS_HEADER, self.weights)
         return response
 
+    def decode(self, request: Request) -> Any:
+        """The item that a request is to the model. Raises: BadInput; ModelFault for a fault of the author's code."""
+        return self._guarded("decode", lambda: self.handler.decode(request))
+
+    def decode_tensors(self, tensors: Mapping[str, NDArray[Any]], request: Request) -> Any:
+        """As `decode`, from a row of each tensor that the handler's signature declares."""
+        return self._guarded("decode_tensors", lambda: self.handler.decode_tensors(tensors, request))
+
+    def encode_tensors(self, output: Any, request: Request) -> Mapping[str, Any]:
+        """As `encode`, a row of each tensor that the handler's signature declares."""
+        return self._guarded("encode_tensors", lambda: self.handler.encode_tensors(output, request))
+
+    def infer(self, items: Sequence[Any], *, deadline: Deadline = NO_DEADLINE) -> list[Any]:
+        """The model's outputs for decoded items, in order, through as many passes as it takes.
+
+        Raises: as `Batcher.infer` says.
+        """
+        keys = self._guarded("batch_key", lambda: [_hashable(self.handler.batch_key(item)) for item in items])
+        return self._batcher.infer(items, keys, deadline=deadline)
+
+    def encode(self, output: Any, request: Request) -> Any:
+        """What the author's `encode` makes of an output. Raises: ModelFault for a fault of the author's code."""
+        return self._guarded("encode", lambda: self.handler.encode(output, request))
+
     def configure(self, live: LiveConfig) -> None:
-        self._batcher.configure(max_batch=live.max_batch, max_delay_s=live.max_batch_delay_ms / 1000)
+        self._batcher.configure(batch_rules(live, warmup_s=self._warmup_s))
 
     def serve(self) -> None:
         self._batcher.serve()
@@ -134,21 +180,28 @@ class ModelService:
     def close(self) -> None:
         self._batcher.close()
 
-    def _decode(self, request: Request) -> Any:
+    def _guarded(self, hook: str, run: Callable[[], Value]) -> Value:
+        """`run`, whatever it raises named as a fault of that hook, unless the author chose the error."""
         try:
-            return self._handler.decode(request)
+            return run()
         except GshareError:
             raise
         except Exception as error:  # edge: a fault of the author's code, not of the request
-            raise ModelFault(f"decode() raised {explain(error, self._folder)}") from error
+            raise ModelFault(f"{hook}() raised {explain(error, self._folder)}") from error
 
-    def _encode(self, output: Any, request: Request) -> Response:
-        try:
-            return model_response(self._handler.encode(output, request))
-        except GshareError:
-            raise
-        except Exception as error:  # edge: a fault of the author's code, not of the request
-            raise ModelFault(f"encode() raised {explain(error, self._folder)}") from error
+
+def batch_rules(live: LiveConfig, *, warmup_s: float) -> Rules:
+    """The batcher's rules for live settings, on a device whose warm-up pass took `warmup_s`.
+
+    The goal is the objective, but no less than a few passes: what a device cannot meet sheds nothing that it can serve.
+    Without an objective the goal bounds only how long an item waits for company.
+    """
+    return Rules(
+        max_batch=live.max_batch,
+        max_delay_s=live.max_batch_delay_ms / 1000,
+        goal_s=max((live.slo_ms or 0.0) / 1000, GOAL_IN_WARM_UPS * warmup_s),
+        sheds=bool(live.slo_ms),
+    )
 
 
 class _Forward:
@@ -164,9 +217,19 @@ class _Forward:
             return list(self._handler.forward(items))
 
 
+def _hashable(key: Hashable) -> Hashable:
+    hash(key)
+    return key
+
+
 def _refuse_unreadable(request: Request) -> None:
+    refuse_encoded(request)
+    if not request.body:
+        raise BadInput("the body is empty; send the function's input with POST")
+
+
+def refuse_encoded(request: Request) -> None:
+    """Raises: UnsupportedMedia for a body that is compressed."""
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise UnsupportedMedia(f"Content-Encoding: {encoding!r} is not read; send the body as it is (identity)")
-    if not request.body:
-        raise BadInput("the body is empty; send the function's input with POST")

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from gshare.batching import Batcher
 from gshare.errors import BadInput, Draining, ModelFault
+from gshare.forming import Rules
 
 LIMIT_S = 30.0
 LONG_S = 20.0
@@ -50,13 +51,19 @@ def serving(batcher: Batcher) -> Iterator[ThreadPoolExecutor]:
     assert not device.is_alive()
 
 
+def run(batcher: Batcher, item: int, key: Hashable = None) -> object:
+    """A request of one item."""
+    (output,) = batcher.infer([item], [key])
+    return output
+
+
 def gather(batcher: Batcher, doubler: Doubler, requests: ThreadPoolExecutor, items: Sequence[int]) -> list[object]:
     """Results of `items` that all wait while the device is busy with a first one."""
     doubler.free.clear()
-    first = requests.submit(batcher.run, 0)
+    first = requests.submit(run, batcher, 0)
     doubler.wait_started()
-    others = [requests.submit(batcher.run, item) for item in items]
-    wait_until(lambda: len(batcher._waiting) == len(items), batcher)
+    others = [requests.submit(run, batcher, item) for item in items]
+    wait_until(lambda: batcher.waiting == len(items), batcher)
     doubler.free.set()
     first.result(LIMIT_S)
     return [other.exception(LIMIT_S) or other.result() for other in others]
@@ -69,14 +76,14 @@ def wait_until(true: Callable[[], bool], batcher: Batcher) -> None:
 
 def test_a_single_item_runs_at_once_and_gets_its_own_output() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=8)
+    batcher = Batcher(doubler, rules=Rules(max_batch=8))
     with serving(batcher):
-        assert batcher.run(21) == 42
+        assert run(batcher, 21) == 42
 
 
 def test_items_that_wait_together_run_together_at_most_max_batch_and_in_order() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=4)
+    batcher = Batcher(doubler, rules=Rules(max_batch=4))
     with serving(batcher) as requests:
         results = gather(batcher, doubler, requests, range(1, 7))
 
@@ -87,9 +94,9 @@ def test_items_that_wait_together_run_together_at_most_max_batch_and_in_order() 
 
 def test_a_full_batch_does_not_wait_out_the_delay() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=2, max_delay_s=LONG_S)
+    batcher = Batcher(doubler, rules=Rules(max_batch=2, max_delay_s=LONG_S))
     with serving(batcher) as requests:
-        both = [requests.submit(batcher.run, item) for item in (1, 2)]
+        both = [requests.submit(run, batcher, item) for item in (1, 2)]
         assert [one.result(LONG_S / 2) for one in both] == [2, 4]
 
     assert sorted(doubler.batches[0]) == [1, 2]
@@ -97,22 +104,22 @@ def test_a_full_batch_does_not_wait_out_the_delay() -> None:
 
 def test_a_lone_item_waits_for_company_no_longer_than_the_delay() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=2, max_delay_s=0.01)
+    batcher = Batcher(doubler, rules=Rules(max_batch=2, max_delay_s=0.01))
     with serving(batcher):
-        assert batcher.run(1) == 2
+        assert run(batcher, 1) == 2
 
     assert doubler.batches == [[1]]
 
 
 def test_items_of_another_key_do_not_share_a_pass() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=8)
+    batcher = Batcher(doubler, rules=Rules(max_batch=8))
     doubler.free.clear()
     with serving(batcher) as requests:
-        first = requests.submit(batcher.run, 0)
+        first = requests.submit(run, batcher, 0)
         doubler.wait_started()
-        rest = [requests.submit(batcher.run, item, "odd" if item % 2 else "even") for item in (1, 2, 3, 4)]
-        wait_until(lambda: len(batcher._waiting) == 4, batcher)
+        rest = [requests.submit(run, batcher, item, "odd" if item % 2 else "even") for item in (1, 2, 3, 4)]
+        wait_until(lambda: batcher.waiting == 4, batcher)
         doubler.free.set()
         results = [one.result(LIMIT_S) for one in (first, *rest)]
 
@@ -122,7 +129,7 @@ def test_items_of_another_key_do_not_share_a_pass() -> None:
 
 def test_only_the_guilty_item_of_a_batch_fails(caplog: pytest.LogCaptureFixture) -> None:
     doubler = Doubler(bad=[3])
-    batcher = Batcher(doubler, max_batch=8)
+    batcher = Batcher(doubler, rules=Rules(max_batch=8))
     with serving(batcher) as requests:
         one, two, three, four = gather(batcher, doubler, requests, [1, 2, 3, 4])
 
@@ -138,50 +145,50 @@ def test_an_error_of_the_contract_reaches_its_caller_as_it_is() -> None:
 
     batcher = Batcher(refuse)
     with serving(batcher), pytest.raises(BadInput, match="too odd"):
-        batcher.run(1)
+        run(batcher, 1)
 
 
 def test_another_number_of_outputs_than_items_is_the_models_fault() -> None:
     batcher = Batcher(lambda items: [])
     with serving(batcher), pytest.raises(ModelFault, match="0 outputs for 1 items"):
-        batcher.run(1)
+        run(batcher, 1)
 
 
 def test_the_device_thread_lives_on_after_a_fault(caplog: pytest.LogCaptureFixture) -> None:
     batcher = Batcher(Doubler(bad=[1]))
     with serving(batcher):
         with pytest.raises(ModelFault):
-            batcher.run(1)
-        assert batcher.run(2) == 4
+            run(batcher, 1)
+        assert run(batcher, 2) == 4
 
 
 def test_new_limits_hold_for_what_already_waits() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=8, max_delay_s=LONG_S)
+    batcher = Batcher(doubler, rules=Rules(max_batch=8, max_delay_s=LONG_S))
     with serving(batcher) as requests:
-        waiting = requests.submit(batcher.run, 1)
-        wait_until(lambda: len(batcher._waiting) == 1, batcher)
-        batcher.configure(max_batch=1, max_delay_s=0)
+        waiting = requests.submit(run, batcher, 1)
+        wait_until(lambda: batcher.waiting == 1, batcher)
+        batcher.configure(Rules(max_batch=1))
         assert waiting.result(LONG_S / 2) == 2
 
 
 def test_a_closed_batcher_answers_what_it_has_and_takes_nothing_new() -> None:
     doubler = Doubler()
-    batcher = Batcher(doubler, max_batch=8, max_delay_s=LONG_S)
+    batcher = Batcher(doubler, rules=Rules(max_batch=8, max_delay_s=LONG_S))
     with serving(batcher) as requests:
-        waiting = requests.submit(batcher.run, 1)
-        wait_until(lambda: len(batcher._waiting) == 1, batcher)
+        waiting = requests.submit(run, batcher, 1)
+        wait_until(lambda: batcher.waiting == 1, batcher)
         batcher.close()
         assert waiting.result(LONG_S / 2) == 2
         with pytest.raises(Draining):
-            batcher.run(2)
+            run(batcher, 2)
 
 
 def test_the_size_of_each_batch_is_reported() -> None:
     sizes: list[int] = []
     batcher = Batcher(Doubler(), on_batch=sizes.append)
     with serving(batcher):
-        batcher.run(1)
-        batcher.run(2)
+        run(batcher, 1)
+        run(batcher, 2)
 
     assert sizes == [1, 1]

@@ -206,8 +206,8 @@ def test_a_path_keeps_its_slashes_on_the_way_through_the_server() -> None:
 
 def test_every_request_that_was_sent_before_sigterm_is_answered_and_the_process_ends_with_0(gate: Path) -> None:
     with agent_stand() as agent, ThreadPoolExecutor(THREADS) as pool:
-        env = {"GATE": str(gate), "GSHARE_NODE_SOCKET": str(agent.path), "GSHARE_MAX_INFLIGHT": str(THREADS - 2)}
-        with replica(PLAIN, env=env) as it:
+        env = {"GATE": str(gate), "GSHARE_MAX_INFLIGHT": str(THREADS), "GSHARE_MAX_QUEUED": "12"}
+        with replica(PLAIN, env=env | {"GSHARE_NODE_SOCKET": str(agent.path)}) as it:
             it.wait_ready()
             held = [pool.submit(it.call, "/gate", f"request {n}") for n in range(THREADS)]
             for n in range(THREADS):

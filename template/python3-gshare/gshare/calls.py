@@ -1,0 +1,104 @@
+"""Calls of the function: so many at once and no more, each for at most its time.
+
+A call runs in a thread of the pool; its client's thread waits for it no longer than its deadline. A thread cannot be
+stopped, so a call that goes on beyond its deadline keeps its place until it really ends: the limit is one on what runs,
+not on what is waited for. One that does not end even in the grace that follows is reported as stuck.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from gshare.deadline import Deadline
+from gshare.errors import Overloaded
+
+GRACE_S = 10.0
+"""Longest time that a call may go on after its deadline; a call with a shorter limit gets as much again as that."""
+Value = TypeVar("Value")
+
+
+class Calls:
+    """The places that there are, and the threads that work in them."""
+
+    def __init__(self, *, limit: int, queue: int = 0, on_stuck: Callable[[str], None]) -> None:
+        """`limit` calls run at once and `queue` more may wait for their turn; `on_stuck` is told what hangs."""
+        self.limit = limit
+        self.queue = queue
+        self._on_stuck = on_stuck
+        self._taken = 0
+        self._changing = threading.Lock()
+        self._pool = ThreadPoolExecutor(limit, thread_name_prefix="gshare-call")
+
+    @property
+    def full(self) -> bool:
+        """Whether a call that comes now would have to wait, or be refused."""
+        return self._taken >= self.limit
+
+    @contextmanager
+    def place(self, deadline: Deadline) -> Iterator[Place]:
+        """A place for one call, for the length of the block or until its work has ended. Raises: Overloaded."""
+        self._take()
+        place = Place(self._pool, deadline, self._on_stuck)
+        try:
+            yield place
+        finally:
+            place.when_empty(self._release)
+
+    def close(self) -> None:
+        """No further work; what runs is left to itself."""
+        self._pool.shutdown(wait=False)
+
+    def _take(self) -> None:
+        with self._changing:
+            if self._taken >= self.limit + self.queue:
+                waiting = f" and {self.queue} wait" if self.queue else ""
+                raise Overloaded(f"{self.limit} calls are in work{waiting}, the limit here; send it again later")
+            self._taken += 1
+
+    def _release(self) -> None:
+        with self._changing:
+            self._taken -= 1
+
+
+class Place:
+    """Room for one call."""
+
+    def __init__(self, pool: ThreadPoolExecutor, deadline: Deadline, on_stuck: Callable[[str], None]) -> None:
+        self.deadline = deadline
+        self._pool = pool
+        self._on_stuck = on_stuck
+        self._future: Future[Any] | None = None
+
+    def run(self, work: Callable[[], Value]) -> Value:
+        """What `work` returns, once. Raises: DeadlineExceeded, or whatever `work` raises."""
+        future = self._pool.submit(work)
+        self._future = future
+        wait((future,), self.deadline.remaining_s())
+        if future.done():
+            return future.result()
+        if future.cancel():
+            raise self.deadline.exceeded("the call had not begun")
+        self._watch(future)
+        raise self.deadline.exceeded("the function gave no answer")
+
+    def when_empty(self, act: Callable[[], None]) -> None:
+        """Do it as soon as nothing runs in this place: now, or when its work has ended."""
+        if self._future is None:
+            act()
+        else:
+            self._future.add_done_callback(lambda _: act())
+
+    def _watch(self, future: Future[Any]) -> None:
+        grace_s = min(self.deadline.limit_s, GRACE_S)
+
+        def check() -> None:
+            if not future.done():
+                self._on_stuck(f"a call went on for {grace_s:g} s beyond its limit of {self.deadline.limit_s:g} s")
+
+        timer = threading.Timer(grace_s, check)
+        timer.daemon = True
+        timer.start()
