@@ -11,11 +11,15 @@ class Handler(gshare.handler.Handler):
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from numpy.typing import NDArray
+
 from gshare.context import Context
+from gshare.errors import BadInput
 from gshare.request import Request
+from gshare.tensors import Signature
 
 Item = TypeVar("Item")
 Output = TypeVar("Output")
@@ -54,3 +58,18 @@ class Handler(ABC, Generic[Item, Output]):
     def batch_key(self, item: Item) -> Hashable:  # noqa: ARG002
         """Items of equal key may share a forward pass; all may unless this says otherwise."""
         return None
+
+    def signature(self) -> Signature:
+        """Typed tensors that the Open Inference Protocol offers besides `input` and `reply`; asked for after `load`."""
+        return Signature()
+
+    def decode_tensors(self, tensors: Mapping[str, NDArray[Any]], request: Request) -> Item:  # noqa: ARG002
+        """As `decode`, from one row of each of the signature's inputs; parameters of the request are its query.
+
+        Datatype and shape are as declared. The arrays may be parts of a larger one and must not be written to.
+        """
+        raise BadInput(f"this function reads no tensors: {', '.join(tensors)}")
+
+    def encode_tensors(self, output: Output, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
+        """One row of each of the signature's outputs: numbers, text, bytes, or lists and arrays of them."""
+        return {}

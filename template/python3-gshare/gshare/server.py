@@ -16,6 +16,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from gshare.config import ReplicaConfig
 from gshare.edge import answered, error_response, read_request
 from gshare.metrics import CONTENT_TYPE
+from gshare.openinference.routes import add_protocol
 from gshare.reply import JSON
 from gshare.runtime import Phase, Runtime
 from gshare.status import status_of
@@ -104,6 +105,7 @@ def _add_function(app: Flask, runtime: Runtime) -> None:
         app.add_url_rule(
             rule, endpoint="function", view_func=function, methods=METHODS, provide_automatic_options=False
         )
+    add_protocol(app, runtime, function=function, methods=METHODS)
 
 
 def _respond(runtime: Runtime) -> AnyResponse:
