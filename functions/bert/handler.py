@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import torch
 from gshare.context import Context
 from gshare.handler import Handler
 from gshare.inputs.text import Question, QuestionTokenizer, Windows, load_tokenizer, tokens_allowed
 from gshare.request import Request
 from gshare.spans import Answer, Logits, best_answer
+from gshare.tensors import Datatype, Signature, TensorSpec
 from tokenizers import Encoding
 from torch.nn.utils.rnn import pad_sequence
 from transformers import BertConfig, BertForQuestionAnswering
@@ -24,6 +26,15 @@ LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16
 EXAMPLE = Question(
     "What do the functions share?",
     "One model seldom fills a GPU, yet GPUs are handed out whole. Here, functions share them in space and time.",
+)
+
+SIGNATURE = Signature(
+    outputs=(
+        TensorSpec("answer", Datatype.BYTES),
+        TensorSpec("start", Datatype.INT64),
+        TensorSpec("end", Datatype.INT64),
+        TensorSpec("score", Datatype.FP32),
+    )
 )
 
 Output = tuple[Windows, Answer]
@@ -67,6 +78,12 @@ class Reader(Handler[Windows, Output]):
             "model": MODEL,
             "weights": self.weights,
         }
+
+    def signature(self) -> Signature:
+        return SIGNATURE
+
+    def encode_tensors(self, output: Output, request: Request) -> Mapping[str, Any]:
+        return msgspec.structs.asdict(output[1])
 
     def _logits(self, rows: Sequence[Encoding]) -> list[tuple[Logits, Logits]]:
         """Start and end logits of each window, for its own tokens."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from gshare.beam import BeamRules, Hypothesis, beam_search
 from gshare.context import Context
-from gshare.errors import ConfigError
+from gshare.errors import BadInput, ConfigError
 from gshare.handler import Handler
 from gshare.request import Request
+from gshare.tensors import Datatype, Signature, TensorSpec
 
 from .model import BEGIN, END, Gnmt, GnmtConfig, untrained
 from .sentences import Body, Sentences, cut, read_sentences
@@ -21,6 +22,13 @@ SENTENCES_AT_ONCE = 32
 POSITIONS_AT_ONCE = 2048
 """Source positions, padding included, in one search: many or long sentences must not take any amount of memory."""
 EXAMPLE = Body(text="One model seldom fills a GPU.")
+SIGNATURE = Signature(
+    outputs=(
+        TensorSpec("translation", Datatype.BYTES),
+        TensorSpec("score", Datatype.FP32),
+        TensorSpec("truncated", Datatype.BOOL),
+    )
+)
 
 Output = tuple[Sentences, list[Hypothesis]]
 
@@ -65,6 +73,17 @@ class Translator(Handler[Sentences, Output]):
         answers = [self._answer(found) for found in hypotheses]
         answer: dict[str, Any] = {"translations": answers} if sentences.several else answers[0]
         return {**answer, "model": MODEL, "weights": self.weights}
+
+    def signature(self) -> Signature:
+        return SIGNATURE
+
+    def encode_tensors(self, output: Output, request: Request) -> Mapping[str, Any]:
+        sentences, hypotheses = output
+        if sentences.several:
+            raise BadInput(
+                "texts: an item of a tensor is one sentence; send several items, or ask for the output reply"
+            )
+        return self._answer(hypotheses[0])
 
     def _answer(self, found: Hypothesis) -> dict[str, Any]:
         translation = self.vocabulary.decode(found.tokens)

@@ -15,6 +15,7 @@ from gshare.handler import Handler
 from gshare.inputs.audio import MAX_SECONDS, MIN_SECONDS, SAMPLE_RATE_HZ, Audio, decode_audio
 from gshare.inputs.audio_request import audio_bytes, declared_rate_hz
 from gshare.request import Request
+from gshare.tensors import Datatype, Signature, TensorSpec
 from torch.nn.utils.rnn import pad_sequence
 
 from .alphabet import text_of
@@ -30,6 +31,7 @@ LONGEST_SECONDS = 600.0
 FRAMES_AT_ONCE = 4_000
 """Frames of features in one pass, padding included: 2 minutes of speech, about 100 MB."""
 EXAMPLE_SECONDS = 4
+SIGNATURE = Signature(outputs=(TensorSpec("text", Datatype.BYTES), TensorSpec("seconds", Datatype.FP32)))
 
 Output = tuple[Audio, str]
 
@@ -77,6 +79,13 @@ class Transcriber(Handler[Audio, Output]):
         if declared not in (None, audio.rate_hz):
             reply["note"] = f"Content-Type says {declared} Hz, the file's header {audio.rate_hz}; the header was used"
         return reply
+
+    def signature(self) -> Signature:
+        return SIGNATURE
+
+    def encode_tensors(self, output: Output, request: Request) -> Mapping[str, Any]:
+        audio, text = output
+        return {"text": text, "seconds": audio.seconds}
 
     def _texts(self, features: list[torch.Tensor]) -> list[str]:
         lengths = torch.tensor([len(rows) for rows in features], device=self.device)
