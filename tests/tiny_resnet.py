@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from gshare.inputs.pixels import Preprocessing
+from gshare.inputs.image_settings import CONVNEXT, processor_settings
 from numpy.typing import NDArray
 from PIL import Image
 from safetensors.torch import save_file
@@ -44,7 +44,8 @@ def train_on_digits(folder: Path) -> Digits:
     pictures = [_picture(image) for image in digits.images]
     order = np.random.default_rng(0).permutation(len(pictures))
     train, test = order[300:], order[:300]
-    pixels = torch.from_numpy(np.stack([Preprocessing.from_config(PREPROCESSOR).apply(one) for one in pictures]))
+    preprocessing = processor_settings(PREPROCESSOR, default=CONVNEXT)
+    pixels = torch.from_numpy(np.stack([preprocessing.apply(one) for one in pictures]))
     model = _fit(pixels[train], torch.from_numpy(digits.target[train]))
     folder.mkdir(parents=True)
     labels = {str(number): str(number) for number in range(10)}

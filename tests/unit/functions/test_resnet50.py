@@ -80,7 +80,7 @@ def test_the_three_forms_of_a_request_give_the_same_answer(random: FlaskClient) 
 
     assert raw == form == as_json
     assert len(raw["predictions"]) == 5
-    assert (raw["model"], raw["weights"]) == ("resnet50", "random:0")
+    assert (raw["model"], raw["weights"]) == ("resnet17", "random:0")
 
 
 def test_scores_are_probabilities_over_all_labels(random: FlaskClient) -> None:
@@ -94,7 +94,7 @@ def test_scores_are_probabilities_over_all_labels(random: FlaskClient) -> None:
     ("path", "data", "status", "says"),
     [
         ("/", b"", 400, "the body is empty"),
-        ("/", b"garbage", 400, "no JPEG or PNG picture"),
+        ("/", b"garbage", 400, "the body is no picture"),
         ("/", b"GIF89a....", 415, "the body is GIF"),
         ("/?top_k=13", photo("china.jpg"), 400, "top_k='13': a whole number, 1–12"),
         ("/", b'{"image": 3}', 400, "Expected `str`, got `int`"),
@@ -119,12 +119,35 @@ def test_the_sample_beside_the_function_is_answered(random: FlaskClient) -> None
     assert random.post("/", data=(RESNET / "sample.jpg").read_bytes()).status_code == 200
 
 
-def test_the_default_architecture_is_resnet_50_with_a_thousand_labels() -> None:
-    config = ResNetConfig(num_labels=1000)
+@pytest.mark.parametrize(("depths", "parameters"), [((3, 4, 6, 3), 25_557_032), ((3, 8, 36, 3), 60_192_808)])
+def test_the_variants_are_resnet_50_and_resnet_152_with_a_thousand_labels(
+    depths: tuple[int, ...], parameters: int
+) -> None:
     with torch.device("meta"):
-        parameters = sum(p.numel() for p in ResNetForImageClassification(config).parameters())
+        model = ResNetForImageClassification(ResNetConfig(num_labels=1000, depths=depths))
 
-    assert parameters == 25_557_032
+    assert sum(p.numel() for p in model.parameters()) == parameters
+
+
+def test_the_deeper_variant_is_chosen_by_name_and_answers_with_it() -> None:
+    narrow = {key: TINY[key] for key in ("embedding_size", "hidden_sizes", "num_labels")}
+    env = {"MODEL_CONFIG": json.dumps(narrow), "MODEL_VARIANT": "152"}
+    with served(RESNET, env) as client:
+        assert client.post("/", data=photo("china.jpg")).get_json()["model"] == "resnet152"
+
+
+@pytest.mark.parametrize(
+    ("variant", "says"),
+    [("151", "MODEL_VARIANT='151': there are 50, 152"), ("152", "MODEL_VARIANT=152 has depths (3, 8, 36, 3)")],
+)
+def test_a_variant_that_is_not_there_or_not_that_of_the_weights_is_the_reason_it_is_not_ready(
+    tmp_path: Path, variant: str, says: str
+) -> None:
+    save_trained(tmp_path / "animals")
+    env = {"MODEL_WEIGHTS": "file:animals", "GSHARE_WEIGHTS_ROOT": str(tmp_path), "MODEL_VARIANT": variant}
+
+    with loaded_app(RESNET, env) as (_, runtime):
+        assert says in runtime.condition.reason
 
 
 def test_weights_of_another_number_of_labels_are_refused_by_name(tmp_path: Path) -> None:

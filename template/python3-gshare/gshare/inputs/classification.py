@@ -6,20 +6,20 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from gshare.errors import BadInput
-from gshare.inputs.image import decode_image
 from gshare.request import Request
 
 DEFAULT_TOP_K = 5
 FILE_FIELD = "image"
 _DATA_URL = "data:"
+_LONGEST_K = 9
+"""Digits; Python itself refuses to read numbers of some thousand."""
 
 
 class ImageBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,30 +40,39 @@ class Prediction(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ImageQuestion:
-    """A decoded request."""
+    """What a request holds."""
 
-    image: Image.Image
+    data: bytes
+    """The picture's file, not looked at yet."""
     top_k: int
 
 
 def read_image_question(request: Request, *, labels: int) -> ImageQuestion:
-    """The picture and k: bytes of a JPEG or PNG, a multipart file, or JSON {"image": base64, "top_k": n}; ?top_k=n too.
+    """The picture and k: its bytes, a multipart file, or JSON {"image": base64, "top_k": n}; ?top_k=n too.
 
     Raises:
-        BadInput: none of these, or a k outside 1–`labels`; and what `decode_image` raises.
+        BadInput: none of these, or a k outside 1–`labels`.
     """
     data, top_k = _parts(request)
+    if top_k is None:
+        return ImageQuestion(data, labels_asked(request, labels=labels))
+    if not 1 <= top_k <= labels:
+        raise BadInput(f"top_k={top_k}: a whole number, 1–{labels}")
+    return ImageQuestion(data, top_k)
+
+
+def labels_asked(request: Request, *, labels: int) -> int:
+    """The k of ?top_k=k; without it the usual one. Raises: BadInput outside 1–`labels`."""
     text = request.query.get("top_k")
-    if top_k is None and text is not None:
-        top_k = int(text) if text.isascii() and text.isdigit() else 0
-    if top_k is not None and not 1 <= top_k <= labels:
-        raise BadInput(f"top_k={text or top_k!r}: a whole number, 1–{labels}")
-    return ImageQuestion(decode_image(data), min(top_k or DEFAULT_TOP_K, labels))
+    if text is None:
+        return min(DEFAULT_TOP_K, labels)
+    is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_K
+    if not is_number or not 1 <= int(text) <= labels:
+        raise BadInput(f"top_k={text[:40]!r}: a whole number, 1–{labels}")
+    return int(text)
 
 
-def top_predictions(
-    scores: NDArray[np.float32], k: int, *, id2label: Mapping[int, str] | Mapping[Any, str]
-) -> list[Prediction]:
+def top_predictions(scores: NDArray[np.float32], k: int, *, id2label: Mapping[int, str]) -> list[Prediction]:
     """The k best of a row of scores, best first; equal scores by index."""
     order = np.argsort(-scores, kind="stable")[:k]
     return [Prediction(id2label[int(i)], int(i), float(scores[i])) for i in order]

@@ -1,102 +1,116 @@
-"""Pictures: bytes of an untrusted client to an upright RGB image, refusing what is no picture or too large."""
+"""Pictures: bytes of an untrusted client to an upright RGB image, refusing what is no picture or too large.
+
+By rule: of a file with several pictures (pages of a TIFF, frames of a WebP or PNG animation, a phone's JPEG with a
+second view) the first is taken. What a file declares is checked before memory is spent on it.
+"""
 
 from __future__ import annotations
 
 import io
-from typing import Any
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image
+from PIL.TiffImagePlugin import TiffImageFile
 
 from gshare.errors import BadInput, TooLarge, UnsupportedMedia
+from gshare.inputs.image_colours import to_rgb
+from gshare.inputs.image_jpeg import check_scans, split_jpeg
+from gshare.inputs.image_kinds import kind_of
+from gshare.inputs.image_memory import PixelBudget
+from gshare.inputs.image_tiff import check_blocks, check_directories
 
-FORMATS = ("JPEG", "PNG")
 MAX_PIXELS = 50_000_000
-"""Width × height that is still decoded; at 3 bytes each, 150 MB."""
+"""Width × height that is still decoded; Pillow needs 4 bytes for each."""
 MAX_ASPECT_RATIO = 100
 """Longer over shorter side; beyond it, resizing by the shorter side would need any amount of memory."""
-_OTHER_MEDIA = (
-    (b"GIF8", "GIF"),
-    (b"BM", "BMP"),
-    (b"II*\x00", "TIFF"),
-    (b"MM\x00*", "TIFF"),
-    (b"%PDF", "PDF"),
-    (b"<svg", "SVG"),
-    (b"<?xml", "XML or SVG"),
-    (b"<!doctype", "HTML"),
-    (b"<html", "HTML"),
+MAX_EXIF_BYTES = 1_000_000
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""EXIF's orientation to what turns the picture upright."""
+_RUN_LENGTH = (1, 2)
+"""BMP's compression, which Pillow unpacks in Python: a file of some KB would hold all threads for seconds."""
+_BROKEN = (
+    *(OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(AssertionError, RuntimeError, UserWarning, struct.error, zlib.error),
 )
-_BROKEN = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, TypeError, ZeroDivisionError)
-"""What Pillow's readers raise on broken files."""
+"""What Pillow's readers raise on broken files; warnings where Python was told to raise them."""
+_budget = PixelBudget(2 * MAX_PIXELS)
+
+# What Pillow warns of is in the client's file: the client is told, or the picture is read all the same. Warnings would
+# fill the log, and Python remembers every text of theirs.
+warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
-def decode_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Image.Image:
+@contextmanager
+def decoded_image(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Iterator[Image.Image]:
     """The picture in `data`, turned upright by its EXIF tag, in RGB; transparent parts are white.
+
+    A context: pictures that are not done with count against what may be in memory at once, and further ones wait.
 
     Raises:
         BadInput: no picture, or a broken one. UnsupportedMedia: another kind of file. TooLarge: too many pixels.
     """
-    if not data:
-        raise BadInput("the picture is empty (0 bytes); send a JPEG or PNG")
-    image = _open(data)
-    _check_size(image, max_pixels)
-    try:
-        image.load()
-    except Image.DecompressionBombError as error:
-        raise TooLarge(f"the {image.format} picture unpacks to too much: {error}") from error
-    except _BROKEN as error:
-        raise BadInput(f"the {image.format} picture is broken: {error}") from error
-    return _to_rgb(_upright(image))
+    kind, exif = kind_of(data), b""
+    if kind == "JPEG":
+        data, exif = split_jpeg(data)
+    if kind == "TIFF":
+        check_directories(data, max_pixels=max_pixels)
+    with _readable(kind):
+        image: Image.Image = Image.open(io.BytesIO(data), formats=(kind,))
+    _check(image, data, max_pixels=max_pixels)
+    with _budget.taken(image.width * image.height):
+        with _readable(kind):
+            image.load()
+            exif = exif or image.info.get("exif", b"")
+            image = to_rgb(image)
+        yield _upright(image, exif)
 
 
-def _open(data: bytes) -> Image.Image:
+@contextmanager
+def _readable(kind: str) -> Iterator[None]:
     try:
-        return Image.open(io.BytesIO(data), formats=FORMATS)
+        yield
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise TooLarge(f"the picture has too many pixels: at most {MAX_PIXELS:,} are decoded") from error
-    except (UnidentifiedImageError, *_BROKEN) as error:
-        other = _other_media(data)
-        if other:
-            raise UnsupportedMedia(f"the body is {other}; this function reads JPEG and PNG") from error
-        start = data[:16].hex(" ")
-        raise BadInput(f"the body is no JPEG or PNG picture: {len(data)} bytes that begin with {start}") from error
+        raise TooLarge(f"the {kind} picture has too many pixels; at most {MAX_PIXELS:,} are decoded") from error
+    except _BROKEN as error:
+        raise BadInput(f"the {kind} picture is broken: {error or type(error).__name__}") from error
 
 
-def _other_media(data: bytes) -> str | None:
-    head = data[:64].lstrip().lower()
-    if head[:4] == b"riff" and head[8:12] == b"webp":
-        return "WebP"
-    if head[4:8] == b"ftyp":
-        return "HEIC, AVIF or video"
-    return next((name for magic, name in _OTHER_MEDIA if head.startswith(magic.lower())), None)
-
-
-def _check_size(image: Image.Image, max_pixels: int) -> None:
+def _check(image: Image.Image, data: bytes, *, max_pixels: int) -> None:
     width, height = image.size
     if width * height > max_pixels:
         raise TooLarge(f"the picture is {width} × {height} pixels; at most {max_pixels:,} in all are decoded")
-    if max(width, height) > MAX_ASPECT_RATIO * min(width, height):
+    if not 0 < max(width, height) <= MAX_ASPECT_RATIO * min(width, height):
         raise BadInput(f"the picture is {width} × {height} pixels; one side at most {MAX_ASPECT_RATIO} times the other")
+    if image.format == "BMP" and image.info.get("compression") in _RUN_LENGTH:
+        raise UnsupportedMedia("the BMP picture is run-length compressed; send it uncompressed, or as PNG")
+    if image.format == "JPEG":
+        check_scans(data, pixels=width * height)
+    if isinstance(image, TiffImageFile):
+        check_blocks(image)
 
 
-def _upright(image: Image.Image) -> Image.Image:
+def _upright(image: Image.Image, exif: bytes) -> Image.Image:
+    """By its EXIF block; a broken one says nothing about orientation. Pillow has turned a TIFF picture already."""
+    turn = _TURNS.get(_orientation(exif))
+    return image if turn is None else image.transpose(turn)
+
+
+def _orientation(exif: bytes) -> int:
+    block = Image.Exif()
     try:
-        return ImageOps.exif_transpose(image)
-    except _BROKEN:  # a broken EXIF block says nothing about orientation; the picture itself is whole
-        return image
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I") or image.mode == "F":
-        return _from_deep_grey(image)
-    if image.has_transparency_data:
-        layered = image.convert("RGBA")
-        white = Image.new("RGBA", layered.size, "white")
-        return Image.alpha_composite(white, layered).convert("RGB")
-    return image if image.mode == "RGB" else image.convert("RGB")
-
-
-def _from_deep_grey(image: Image.Image) -> Image.Image:
-    """16-bit grey to 8-bit: Pillow's own conversion clips everything above 255 to white."""
-    values: np.ndarray[Any, np.dtype[np.int64]] = np.asarray(image).astype(np.int64)
-    return Image.fromarray((values.clip(0, 65535) >> 8).astype(np.uint8)).convert("RGB")
+        block.load(exif if len(exif) <= MAX_EXIF_BYTES else b"")
+        return int(block.get(ExifTags.Base.Orientation, 1))
+    except _BROKEN:
+        return 1

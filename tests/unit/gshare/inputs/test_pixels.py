@@ -2,55 +2,46 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gshare.errors import WeightsError
 from gshare.inputs.pixels import Preprocessing
 from PIL import Image
-from sklearn.datasets import load_sample_image
-from transformers.models.convnext.image_processing_pil_convnext import ConvNextImageProcessorPil
-
-RESNET = {
-    "crop_pct": 0.875,
-    "do_normalize": True,
-    "do_resize": True,
-    "feature_extractor_type": "ConvNextFeatureExtractor",
-    "image_mean": [0.485, 0.456, 0.406],
-    "image_std": [0.229, 0.224, 0.225],
-    "resample": 3,
-    "size": 224,
-}
 
 
-@pytest.mark.parametrize("name", ["china.jpg", "flower.jpg"])
+def numbered(width: int, height: int) -> Image.Image:
+    """Every pixel says where it is: red its column, green its row."""
+    columns, rows = np.meshgrid(np.arange(width), np.arange(height))
+    return Image.fromarray(np.stack([columns, rows, 0 * rows], -1).astype(np.uint8))
+
+
+def corner(preprocessing: Preprocessing, image: Image.Image) -> tuple[int, int]:
+    """Column and row of the picture that became the upper left pixel."""
+    return tuple(round(float(value) * 255) for value in preprocessing.apply(image)[:2, 0, 0])  # type: ignore[return-value]
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("size", "rounded", "expected"),
     [
-        RESNET,
-        RESNET | {"size": {"shortest_edge": 33}, "crop_pct": 0.9, "resample": 2},
-        RESNET | {"size": {"shortest_edge": 384}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.1, 0.2, 0.3]},
+        ((21, 16), False, (5, 3)),
+        ((21, 16), True, (6, 3)),
+        ((23, 16), False, (6, 3)),
+        ((23, 16), True, (6, 3)),
+        ((16, 27), False, (3, 8)),
+        ((16, 27), True, (3, 8)),
     ],
-    ids=["resnet-50", "small", "warped"],
 )
-@pytest.mark.parametrize("box", [(0, 0, 640, 427), (0, 0, 300, 427), (0, 0, 20, 13)], ids=["wide", "tall", "tiny"])
-def test_pixels_equal_those_of_transformers_own_image_processor(
-    name: str, settings: dict[str, object], box: tuple[int, int, int, int]
+def test_the_square_is_cut_from_the_centre_by_either_rule(
+    size: tuple[int, int], rounded: bool, expected: tuple[int, int]
 ) -> None:
-    image = Image.fromarray(load_sample_image(name)).crop(box)
+    """transformers cuts half a pixel to the left; torchvision and timm round to the even column."""
+    preprocessing = Preprocessing(10, 16, Image.Resampling.NEAREST, (0,) * 3, (1,) * 3, rounded_centre=rounded)
 
-    ours = Preprocessing.from_config(settings).apply(image)
-    theirs = ConvNextImageProcessorPil(**settings)(images=image, return_tensors="np")["pixel_values"][0]
-
-    assert ours.dtype == np.float32
-    assert ours.shape == theirs.shape
-    assert np.abs(ours - theirs).max() < 1e-5
+    assert corner(preprocessing, numbered(*size)) == expected
 
 
-def test_without_a_config_the_defaults_are_those_of_resnet_50() -> None:
-    assert Preprocessing.from_config(None) == Preprocessing.from_config(RESNET)
+def test_a_picture_is_squeezed_whole_where_nothing_is_cut() -> None:
+    halves = Image.new("RGB", (40, 10), "black")
+    halves.paste("white", (20, 0, 40, 10))
 
+    pixels = Preprocessing(4, None, Image.Resampling.BOX, (0.5,) * 3, (0.5,) * 3).apply(halves)
 
-@pytest.mark.parametrize(
-    "settings", [{"size": {"height": 2, "width": 3}}, {"size": "big"}, {"do_resize": False}, {"do_normalize": False}]
-)
-def test_a_step_that_is_not_done_here_is_refused_instead_of_left_out(settings: dict[str, object]) -> None:
-    with pytest.raises(WeightsError, match=r"preprocessor_config\.json"):
-        Preprocessing.from_config(settings)
+    assert pixels.dtype == np.float32
+    assert pixels.tolist() == [[[-1, -1, 1, 1]] * 4] * 3
