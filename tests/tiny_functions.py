@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class TinyFunction:
     """A function and how to make it small."""
 
     name: str
-    config: dict[str, object]
+    config: Mapping[str, object]
     """Its MODEL_CONFIG."""
     sample: Callable[[random.Random], bytes]
     """A body that it answers, differing in size from one to the next."""
@@ -34,7 +34,7 @@ class TinyFunction:
 
     def env(self) -> dict[str, str]:
         """Environment of a replica with random weights."""
-        return {"GSHARE_FUNCTION": f"{self.name}.openfaas-fn", "MODEL_CONFIG": json.dumps(self.config)}
+        return {"GSHARE_FUNCTION": f"{self.name}.openfaas-fn", "MODEL_CONFIG": json.dumps(dict(self.config))}
 
 
 def picture(source: random.Random) -> bytes:
