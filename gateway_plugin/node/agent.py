@@ -50,6 +50,7 @@ class Agent:
             paths=self._paths,
             devices={device.id: device for device in devices},
             weights_root=settings.weights_root,
+            exec_timeout_s=settings.upstream_timeout_s,
             on_change=self._tell,
         )
 

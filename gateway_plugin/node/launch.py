@@ -16,6 +16,8 @@ from gateway_plugin.paths import Paths
 
 TEMPLATE = Path(gshare.__file__).parent.parent
 """Folder of the template, whose index.py and gunicorn.conf.py every replica runs."""
+OVERSHOOT = 8
+"""Data-plane workers that look at one moment see the same free place; what they hand over beyond the limit waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +36,18 @@ def launch_of(
     device: Device | None,
     credential: str,
     weights_root: Path,
+    exec_timeout_s: float,
     base_env: Mapping[str, str],
 ) -> Launch:
     """How to start this replica. The node's own names win over the function's environment."""
-    config = replica_config(spec, paths=paths, device=device, credential=credential, weights_root=weights_root)
+    config = replica_config(
+        spec,
+        paths=paths,
+        device=device,
+        credential=credential,
+        weights_root=weights_root,
+        exec_timeout_s=exec_timeout_s,
+    )
     inherited = {key: value for key, value in base_env.items() if not key.startswith(ENV_PREFIX)}
     search = [str(paths.code / spec.code_digest), str(TEMPLATE)]
     owned = config.to_env() | {"PYTHONPATH": os.pathsep.join(search), "PYTHONUNBUFFERED": "1"}
@@ -52,7 +62,13 @@ def launch_of(
 
 
 def replica_config(
-    spec: ReplicaSpec, *, paths: Paths, device: Device | None, credential: str, weights_root: Path
+    spec: ReplicaSpec,
+    *,
+    paths: Paths,
+    device: Device | None,
+    credential: str,
+    weights_root: Path,
+    exec_timeout_s: float,
 ) -> ReplicaConfig:
     """The runtime's view of a replica's spec."""
     live = spec.live
@@ -75,6 +91,8 @@ def replica_config(
         max_batch_delay_ms=live.max_batch_delay_ms,
         slo_ms=live.slo_ms or 0.0,
         max_inflight=spec.max_inflight,
+        max_queued=OVERSHOOT,
+        exec_timeout_s=exec_timeout_s,
         secrets_dir=str(paths.replica(spec.id) / "secrets"),
         weights_root=str(weights_root),
         weights_cache=str(paths.weights_cache),

@@ -55,10 +55,12 @@ class Runner:
         paths: Paths,
         devices: Mapping[str, Device],
         weights_root: Path,
+        exec_timeout_s: float,
         on_change: Callable[[ReplicaStatus, bool], None],
     ) -> None:
         """`on_change(status, gone)` is called at every change of a replica."""
         self._paths, self._devices, self._weights_root = paths, devices, weights_root
+        self._exec_timeout_s = exec_timeout_s
         self._on_change = on_change
         self._replicas: dict[str, Replica] = {}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -107,6 +109,7 @@ class Runner:
             device=self._device(spec),
             credential=credential,
             weights_root=self._weights_root,
+            exec_timeout_s=self._exec_timeout_s,
             base_env=os.environ,
         )
         self._prune_logs()

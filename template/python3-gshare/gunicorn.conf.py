@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 from gshare.config import ReplicaConfig
@@ -30,9 +31,11 @@ secure_scheme_headers: dict[str, str] = {}
 
 
 def on_starting(server: Any) -> None:
-    """Refuse what would load the model before the fork."""
+    """Refuse what would touch the device before the fork."""
     if server.cfg.preload_app:
-        raise ConfigError("gunicorn's preload is on: the model would be loaded before the worker forks; turn it off")
+        from gshare.preload import preload_refusal
+
+        raise ConfigError(preload_refusal(os.environ, Path(__file__).parent))
 
 
 def post_worker_init(worker: Any) -> None:

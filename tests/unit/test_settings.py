@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway_plugin.errors import SettingsError
-from gateway_plugin.settings import Settings, describe_settings, parse_duration_s
+from gateway_plugin.settings import Settings, describe_settings
 
 
 def test_defaults_need_no_environment_and_paths_are_absolute(tmp_path: Path) -> None:
@@ -45,19 +45,6 @@ def test_every_mistake_is_reported_at_once_with_name_value_and_remedy() -> None:
 
 def test_names_of_the_stack_file_and_the_makefile_are_no_mistakes() -> None:
     Settings.from_env({"GSHARE_SKIP_BUILD": "false", "GSHARE_TORCH_INDEX": "x", "OTHER": "y"})
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("300", 300), ("300s", 300), ("5m", 300), ("1h30m", 5400), ("500ms", 0.5), ("1.5", 1.5)]
-)
-def test_durations_are_gos_or_bare_seconds(text: str, seconds: float) -> None:
-    assert parse_duration_s(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["5 minutes", "-3s", "", "300ss", "1e3", "1h 30m", "s", "٣s"])
-def test_other_durations_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="duration"):
-        parse_duration_s(text)
 
 
 def test_every_setting_is_described() -> None:

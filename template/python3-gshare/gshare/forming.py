@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from gshare.pass_times import PassTimes
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,9 @@ class Forming(Generic[Item]):
 
     def remove(self, items: Iterable[Item]) -> int:
         """Take those out that still wait; how many there were."""
-        gone = set(map(id, items))
+        gone = set(items)
         before = len(self._waiting)
-        self._waiting = [one for one in self._waiting if id(one.item) not in gone]
+        self._waiting = [one for one in self._waiting if one.item not in gone]
         return before - len(self._waiting)
 
     def refusal_s(self, keys: Sequence[Hashable], *, now_s: float, deadline_s: float = math.inf) -> float | None:

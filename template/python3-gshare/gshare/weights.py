@@ -1,8 +1,12 @@
-"""Where a function's weights come from: `hf:REPO@REV`, `file:PATH`, `random:SEED`; safetensors only, never pickle."""
+"""Where a function's weights come from: `hf:REPO@REV`, `file:PATH`, `random:SEED`; safetensors only, never pickle.
+
+`file:PATH@sha256:HEX` holds the file to a digest, that of `/_/status`: other content under the same name is refused.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +29,7 @@ DEFAULT = "random:0"
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
+PIN = "@sha256:"
 
 
 class _Index(msgspec.Struct):
@@ -148,7 +153,11 @@ def open_weights(text: str, config: ReplicaConfig, *, hub_token: str | None) -> 
     if kind == "random":
         return Weights(text, RandomSource(int(rest), cache), cache=cache)
     if kind == "file":
-        return Weights(text, folder_source(_inside_root(rest, config.weights_root), text), cache=cache)
+        path, _, pinned = rest.partition(PIN)
+        source = folder_source(_inside_root(path, config.weights_root), text)
+        if pinned:
+            _refuse_other_digest(source, pinned, path, cache=cache)
+        return Weights(text, source, cache=cache)
     repo, _, revision = rest.partition("@")
     return Weights(text, folder_source(hub_folder(repo, revision or "main", token=hub_token), text), cache=cache)
 
@@ -178,6 +187,14 @@ def folder_source(path: Path, text: str) -> FolderSource:
         return FolderSource(path, (path / SINGLE,))
     found = ", ".join(sorted(f.name for f in path.iterdir())[:8]) if path.is_dir() else "no such path"
     raise WeightsError(f"{text}: needs {SINGLE} or {INDEX}; found: {found or 'nothing'}")
+
+
+def _refuse_other_digest(source: FolderSource, pinned: str, path: str, *, cache: Path) -> None:
+    if not re.fullmatch(r"[0-9a-f]{64}", pinned):
+        raise WeightsError(f"file:{path}: {PIN}{pinned}: a digest has 64 digits of 0-9 and a-f")
+    found = files_digest(source.files, cache=cache)
+    if found != f"sha256:{pinned}":
+        raise WeightsError(f"file:{path}: its content is {found}, asked for is sha256:{pinned}; which one is right?")
 
 
 def _indexed(folder: Path, text: str) -> tuple[Path, ...]:

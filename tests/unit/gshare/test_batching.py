@@ -6,9 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+import torch
 from gshare.batching import Batcher
-from gshare.errors import BadInput, Draining, ModelFault
+from gshare.deadline import Deadline
+from gshare.errors import BadInput, DeadlineExceeded, DeviceLost, Draining, ModelFault, Overloaded
 from gshare.forming import Rules
+from gshare.pass_times import PassTimes
 
 LIMIT_S = 30.0
 LONG_S = 20.0
@@ -192,3 +195,106 @@ def test_the_size_of_each_batch_is_reported() -> None:
         run(batcher, 2)
 
     assert sizes == [1, 1]
+
+
+def test_a_request_of_many_items_is_split_into_passes_and_answered_in_order() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler, rules=Rules(max_batch=4))
+    with serving(batcher):
+        assert batcher.infer(range(10), [None] * 10) == [2 * item for item in range(10)]
+
+    assert [len(batch) for batch in doubler.batches] == [4, 4, 2]
+
+
+def test_of_several_items_the_error_says_which_one_is_at_fault_and_the_rest_is_not_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    doubler = Doubler(bad=[2])
+    batcher = Batcher(doubler)
+    with serving(batcher):
+        with pytest.raises(ModelFault, match="cannot double that") as caught:
+            batcher.infer([1, 2, 3], [None] * 3)
+        assert run(batcher, 9) == 18
+
+    assert caught.value.item == 1
+    assert [1] in doubler.batches
+
+
+def test_an_item_that_has_not_begun_when_its_time_ends_is_never_run() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler)
+    doubler.free.clear()
+    with serving(batcher) as requests:
+        first = requests.submit(run, batcher, 1)
+        doubler.wait_started()
+        with pytest.raises(DeadlineExceeded, match=r"had not begun within 0\.01 s"):
+            batcher.infer([2], [None], deadline=Deadline.after(0.01, "test"))
+        doubler.free.set()
+        assert first.result(LIMIT_S) == 2
+
+    assert doubler.batches == [[1]]
+
+
+def test_an_item_that_is_in_a_pass_when_its_time_ends_is_waited_for() -> None:
+    doubler = Doubler()
+    batcher = Batcher(doubler)
+    doubler.free.clear()
+    with serving(batcher) as requests:
+        late = requests.submit(batcher.infer, [1], [None], deadline=Deadline.after(0.01, "test"))
+        doubler.wait_started()
+        assert not late.done()
+        doubler.free.set()
+        assert late.result(LIMIT_S) == [2]
+
+
+def test_what_would_be_too_late_is_refused_while_others_wait_and_never_when_nobody_does() -> None:
+    doubler = Doubler()
+    times = PassTimes()
+    times.assume(60.0)
+    batcher = Batcher(doubler, rules=Rules(goal_s=0.2, sheds=True), times=times)
+    doubler.free.clear()
+    with serving(batcher) as requests:
+        first = requests.submit(run, batcher, 1)
+        doubler.wait_started()
+        second = requests.submit(run, batcher, 2)
+        wait_until(lambda: batcher.waiting == 1, batcher)
+        with pytest.raises(Overloaded, match="1 items wait before this") as caught:
+            run(batcher, 3)
+        doubler.free.set()
+        assert [first.result(LIMIT_S), second.result(LIMIT_S)] == [2, 4]
+
+    assert 150 < (caught.value.retry_after_s or 0) <= 180
+
+
+def test_after_a_device_is_lost_nothing_is_retried_and_it_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    passes: list[list[int]] = []
+    lost: list[DeviceLost] = []
+
+    def die(items: list[int]) -> list[int]:
+        passes.append(items)
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    batcher = Batcher(die, rules=Rules(max_batch=2), on_lost=lost.append)
+    with serving(batcher), pytest.raises(DeviceLost, match="device-side assert"):
+        batcher.infer([1, 2], [None, None])
+
+    assert passes == [[1, 2]]
+    assert len(lost) == 1
+
+
+def test_a_pass_that_was_too_large_for_memory_goes_through_item_by_item(caplog: pytest.LogCaptureFixture) -> None:
+    def small_device(items: list[int]) -> list[int]:
+        if len(items) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return items
+
+    batcher = Batcher(small_device, rules=Rules(max_batch=4))
+    with serving(batcher):
+        assert batcher.infer([1, 2, 3], [None] * 3) == [1, 2, 3]
+
+
+def test_a_delay_beyond_what_the_platform_can_wait_does_not_stop_the_device_thread() -> None:
+    batcher = Batcher(Doubler(), rules=Rules(max_batch=2, max_delay_s=1e300))
+    with serving(batcher) as requests:
+        both = [requests.submit(run, batcher, item) for item in (1, 2)]
+        assert [one.result(LIMIT_S) for one in both] == [2, 4]

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import zlib
+from typing import Any
+
 import msgspec
 import pytest
-from gshare.errors import BadInput
+from gshare.errors import BadInput, TooLarge
 from gshare.request import Request
 from werkzeug.datastructures import Headers
 
@@ -37,6 +40,15 @@ def test_an_unknown_charset_is_bad_input() -> None:
         request(b"x", "text/plain; charset=klingon").text()
 
 
+@pytest.mark.parametrize(
+    "charset", ["zlib", "bz2", "hex", "rot13", "idna", "punycode", "undefined", "unicode_escape", "x" * 5000]
+)
+def test_a_codec_that_is_no_charset_is_not_let_near_the_body(charset: str) -> None:
+    with pytest.raises(BadInput, match=r"charset '.{1,40}' of the content type is not known") as caught:
+        request(zlib.compress(b"0" * 10_000_000), f"text/plain; charset={charset}").text()
+    assert len(str(caught.value)) < 120
+
+
 def test_json_is_read_as_the_type_asked_for() -> None:
     assert request(b'{"values": [1, 2]}').json(Numbers) == Numbers([1, 2])
     assert request(b"[1, null]").json() == [1, None]
@@ -59,6 +71,26 @@ def test_json_of_another_shape_is_bad_input_that_says_where(body: bytes, says: s
 def test_what_is_not_strict_json_is_bad_input(body: bytes) -> None:
     with pytest.raises(BadInput, match="the body is not JSON"):
         request(body, "application/json").json()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[1e999]", b"[-1e999]", b"[%s]" % (b"9" * 5000), b'{"values": [%s]}' % (b"9" * 5000), b'{"values": [1e999]}'],
+)
+def test_numbers_that_are_too_large_are_bad_input(body: bytes) -> None:
+    for kind in (Any, Numbers, list[float]):
+        with pytest.raises(BadInput, match="does not fit"):
+            request(body).json(kind)
+
+
+def test_a_body_of_a_few_megabytes_cannot_become_gigabytes() -> None:
+    for piece in (b"{},", b"[],", b"0,", b"[["):
+        with pytest.raises(TooLarge, match="values; at most 1,000,000"):
+            request(b"[" + piece * 1_000_000 + b"0]").json()
+
+
+def test_nul_and_emoji_are_text_like_any_other() -> None:
+    assert request('["a\\u0000b", "👩‍🚀", "שלום"]'.encode()).json() == ["a\0b", "👩‍🚀", "שלום"]
 
 
 def test_an_empty_body_is_no_json() -> None:

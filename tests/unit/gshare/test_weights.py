@@ -171,6 +171,27 @@ def test_the_digest_is_of_the_content_and_follows_a_change_of_it(config: Replica
     assert digests[0].startswith("sha256:")
 
 
+def test_a_pinned_digest_lets_its_own_content_through_and_no_other(config: ReplicaConfig) -> None:
+    folder = Path(config.weights_root) / "models" / "two"
+    save_model(folder)
+    unpinned = opened("file:models/two", config)
+    unpinned.build(linear, CPU)
+    pinned = f"file:models/two@{unpinned.digest()}"
+
+    assert torch.equal(opened(pinned, config).build(linear, CPU).weight, torch.ones(2, 2))
+
+    save_model(folder, value=2.0)
+    with pytest.raises(WeightsError, match=r"its content is sha256:[0-9a-f]{64}, asked for is sha256:"):
+        opened(pinned, config)
+
+
+@pytest.mark.parametrize("pin", ["12", "x" * 64, "A" * 64])
+def test_a_pin_that_is_no_digest_is_refused(config: ReplicaConfig, pin: str) -> None:
+    save_model(Path(config.weights_root) / "m")
+    with pytest.raises(WeightsError, match="a digest has 64 digits"):
+        opened(f"file:m@sha256:{pin}", config)
+
+
 def test_a_digest_is_computed_once_for_an_unchanged_file(config: ReplicaConfig) -> None:
     save_model(Path(config.weights_root))
     weights = opened("file:.", config)

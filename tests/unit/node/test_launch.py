@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from gshare.config import ReplicaConfig
 from gshare.wire import LiveConfig
 
@@ -35,6 +36,7 @@ def launch(spec: ReplicaSpec = SPEC, device: Device | None = CPU) -> Launch:
         device=device,
         credential="secret",
         weights_root=Path("/w"),
+        exec_timeout_s=90,
         base_env={"PATH": "/bin", "HOME": "/root", "GSHARE_PORT": "1"},
     )
 
@@ -47,12 +49,19 @@ def test_the_runtime_reads_back_exactly_what_the_agent_was_told() -> None:
     assert config.bind == "unix:/h/run/replicas/f-1/http.sock"
     assert config.node_socket == "/h/run/replicas/f-1/node.sock"
     assert config.credential == "secret"
+    assert config.exec_timeout_s == 90
 
 
 def test_the_functions_environment_is_passed_on_and_the_plugins_own_settings_are_not() -> None:
     env = launch().env
     assert (env["TOP_K"], env["PATH"], env["HOME"], env["MODEL_WEIGHTS"]) == ("3", "/mine", "/root", "random:0")
     assert "GSHARE_PORT" not in env
+
+
+def test_the_functions_own_exec_timeout_goes_before_the_gateways() -> None:
+    own = msgspec.structs.replace(SPEC, env={"exec_timeout": "5m"})
+
+    assert ReplicaConfig.from_env(launch(own).env).exec_timeout_s == 300
 
 
 def test_the_functions_snapshot_comes_before_the_templates_starter() -> None:
