@@ -31,9 +31,7 @@ class Rules:
     max_delay_s: float = 0.0
     """Longest wait for company."""
     goal_s: float = math.inf
-    """From arrival to the end of the pass: the latency objective."""
-    sheds: bool = False
-    """Whether what cannot make the goal is refused, instead of being served late."""
+    """From arrival to the end of the pass: the latency objective. What cannot make it is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +77,12 @@ class Forming(Generic[Item]):
     def refusal_s(self, keys: Sequence[Hashable], *, now_s: float, deadline_s: float = math.inf) -> float | None:
         """How many seconds too late items that arrive now would be through; None if they are welcome.
 
-        They are if the last of them is expected to be through by the deadline, and by the goal where the rules shed.
-        With nobody waiting everything fits: better late than never.
+        They are if the last of them is expected to be through by the goal and by the deadline of their call. With
+        nobody waiting everything is: better late than never.
         """
         if not self._waiting:
             return None
-        goal_s = now_s + self.rules.goal_s if self.rules.sheds else math.inf
-        late_s = self._expected_end_s(keys, now_s) - min(goal_s, deadline_s)
+        late_s = self._expected_end_s(keys, now_s) - min(now_s + self.rules.goal_s, deadline_s)
         return late_s if late_s > 0 else None
 
     def next(self, now_s: float, *, closing: bool = False) -> list[Waiting[Item]] | Pause:

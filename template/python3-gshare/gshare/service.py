@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -193,15 +194,11 @@ class ModelService:
 def batch_rules(live: LiveConfig, *, warmup_s: float) -> Rules:
     """The batcher's rules for live settings, on a device whose warm-up pass took `warmup_s`.
 
-    The goal is the objective, but no less than a few passes: what a device cannot meet sheds nothing that it can serve.
-    Without an objective the goal bounds only how long an item waits for company.
+    The goal is the objective, but no less than a few passes: a device that cannot meet the objective still serves what
+    it can. Without an objective there is none: an item waits as long as `max_batch_delay_ms` says, and nothing is late.
     """
-    return Rules(
-        max_batch=live.max_batch,
-        max_delay_s=live.max_batch_delay_ms / 1000,
-        goal_s=max((live.slo_ms or 0.0) / 1000, GOAL_IN_WARM_UPS * warmup_s),
-        sheds=bool(live.slo_ms),
-    )
+    goal_s = max(live.slo_ms / 1000, GOAL_IN_WARM_UPS * warmup_s) if live.slo_ms else math.inf
+    return Rules(max_batch=live.max_batch, max_delay_s=live.max_batch_delay_ms / 1000, goal_s=goal_s)
 
 
 class _Forward:

@@ -251,7 +251,7 @@ def test_what_would_be_too_late_is_refused_while_others_wait_and_never_when_nobo
     doubler = Doubler()
     times = PassTimes()
     times.assume(60.0)
-    batcher = Batcher(doubler, rules=Rules(goal_s=0.2, sheds=True), times=times)
+    batcher = Batcher(doubler, rules=Rules(goal_s=0.2), times=times)
     doubler.free.clear()
     with serving(batcher) as requests:
         first = requests.submit(run, batcher, 1)

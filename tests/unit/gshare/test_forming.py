@@ -97,7 +97,7 @@ def test_what_is_removed_is_not_run() -> None:
 
 
 def test_with_nobody_waiting_nothing_is_refused_however_late_it_will_be() -> None:
-    queue = forming(Rules(goal_s=0.001, sheds=True), pass_s=60.0)
+    queue = forming(Rules(goal_s=0.001), pass_s=60.0)
     add(queue, "a", at_s=0.0)
     queue.next(0.0)
 
@@ -105,7 +105,7 @@ def test_with_nobody_waiting_nothing_is_refused_however_late_it_will_be() -> Non
 
 
 def test_what_cannot_make_the_goal_behind_those_in_front_is_refused_with_how_late_it_would_be() -> None:
-    queue = forming(Rules(max_batch=2, goal_s=0.25, sheds=True), pass_s=0.0625)
+    queue = forming(Rules(max_batch=2, goal_s=0.25), pass_s=0.0625)
     add(queue, "ab", at_s=1.0)
     queue.next(1.0)
     add(queue, "cdef", at_s=1.0)
@@ -116,7 +116,7 @@ def test_what_cannot_make_the_goal_behind_those_in_front_is_refused_with_how_lat
 
 
 def test_items_of_another_key_need_a_pass_of_their_own() -> None:
-    queue = forming(Rules(max_batch=8, goal_s=0.12, sheds=True), pass_s=0.05)
+    queue = forming(Rules(max_batch=8, goal_s=0.12), pass_s=0.05)
     add(queue, "ab", at_s=1.0, key="x")
 
     assert queue.refusal_s(["x"], now_s=1.0) is None
@@ -125,8 +125,8 @@ def test_items_of_another_key_need_a_pass_of_their_own() -> None:
     assert queue.refusal_s(["z"], now_s=1.0) == pytest.approx(0.03)
 
 
-def test_without_shedding_only_the_callers_own_deadline_refuses() -> None:
-    queue = forming(Rules(goal_s=0.01), pass_s=1.0)
+def test_without_a_goal_only_the_callers_own_deadline_refuses() -> None:
+    queue = forming(Rules(), pass_s=1.0)
     add(queue, "abc", at_s=0.0)
 
     assert queue.refusal_s([None], now_s=0.0) is None
@@ -134,7 +134,7 @@ def test_without_shedding_only_the_callers_own_deadline_refuses() -> None:
 
 
 def test_a_pass_that_ended_teaches_how_long_the_next_will_take() -> None:
-    queue = forming(Rules(goal_s=1.0, sheds=True), pass_s=9.0)
+    queue = forming(Rules(goal_s=1.0), pass_s=9.0)
     add(queue, "ab", at_s=0.0)
     queue.next(0.0)
     queue.ended(None, 1, seconds=0.1)

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import math
+
+from gshare.forming import Rules
+from gshare.service import batch_rules
+from gshare.wire import LiveConfig
+
+
+def test_the_goal_is_the_objective_and_no_less_than_three_passes() -> None:
+    assert batch_rules(LiveConfig(slo_ms=69), warmup_s=0.01).goal_s == 0.069
+    assert batch_rules(LiveConfig(slo_ms=69), warmup_s=0.5).goal_s == 1.5
+
+
+def test_without_an_objective_nothing_is_late_and_the_delay_is_the_one_that_was_set() -> None:
+    live = LiveConfig(max_batch=8, max_batch_delay_ms=50)
+
+    assert batch_rules(live, warmup_s=0.001) == Rules(max_batch=8, max_delay_s=0.05, goal_s=math.inf)
