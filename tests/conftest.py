@@ -1,4 +1,4 @@
-"""Fixtures for every test: a real Redis-compatible server of our own."""
+"""Fixtures for every test: a real Redis-compatible server of our own, and small models that really learned."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,38 @@ def _wait_until_ready(server: subprocess.Popen[str]) -> None:
         if READY in line:
             return
     raise RuntimeError("the Redis server did not start:\n" + "".join(lines))
+
+
+@pytest.fixture(scope="session")
+def tones_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`ROOT/tones`: an RNN-T that was trained here to write down melodies, a letter for each tone."""
+    from tests.tiny_rnnt import CONFIG, train_transcriber, write_weights
+
+    folder = tmp_path_factory.mktemp("weights") / "tones"
+    with _one_thread():
+        write_weights(train_transcriber(), CONFIG, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reverser_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`ROOT/reverser`: a GNMT that was trained here to write digits backwards."""
+    from tests.tiny_gnmt import train_reverser, write_checkpoint
+
+    folder = tmp_path_factory.mktemp("weights") / "reverser"
+    with _one_thread():
+        write_checkpoint(train_reverser(), folder)
+    return folder
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """For torch; so small a model only loses by more."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -10,27 +10,19 @@ from typing import Any
 
 import msgspec
 import pytest
-import torch
 from flask.testing import FlaskClient
 
 from tests.served_app import FUNCTIONS, loaded_app, served
-from tests.tiny_gnmt import CONFIG, held_out_strings, is_held_out, train_reverser, write_checkpoint
+from tests.tiny_gnmt import CONFIG, held_out_strings, is_held_out
 
 GNMT = FUNCTIONS / "gnmt"
 TINY = json.dumps({"hidden_size": 16, "vocab_size": 600})
 
 
 @pytest.fixture(scope="module")
-def weights_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `reverser`: a checkpoint that was trained here to write digits backwards."""
-    root = tmp_path_factory.mktemp("weights")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small a model only loses by more
-    try:
-        write_checkpoint(train_reverser(), root / "reverser")
-    finally:
-        torch.set_num_threads(threads)
-    return root
+def weights_root(reverser_weights: Path) -> Path:
+    """The folder that holds the trained weights."""
+    return reverser_weights.parent
 
 
 @pytest.fixture(scope="module")

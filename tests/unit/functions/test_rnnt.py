@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from flask.testing import FlaskClient
 from gshare.runtime import Phase
 from werkzeug.test import TestResponse
 
 from tests.served_app import FUNCTIONS, loaded_app, served
 from tests.sounds import noise, sound_file, tone, with_bytes
-from tests.tiny_rnnt import CONFIG, Melody, melody, train_transcriber, write_weights
+from tests.tiny_rnnt import Melody, melody
 
 RNNT = FUNCTIONS / "rnnt"
 SAMPLE = (RNNT / "sample.wav").read_bytes()
@@ -30,16 +29,9 @@ RATES_HZ = (8_000, 16_000, 22_050, 44_100, 48_000)
 
 
 @pytest.fixture(scope="module")
-def weights_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `tones`: weights that were trained here to write down melodies."""
-    root = tmp_path_factory.mktemp("weights")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small a model only loses by more
-    try:
-        write_weights(train_transcriber(), CONFIG, root / "tones")
-    finally:
-        torch.set_num_threads(threads)
-    return root
+def weights_root(tones_weights: Path) -> Path:
+    """The folder that holds the trained weights."""
+    return tones_weights.parent
 
 
 @pytest.fixture(scope="module")
