@@ -57,7 +57,8 @@ def encode_tensor(array: Array, spec: TensorSpec, *, binary: bool) -> Encoded:
 
 def _row(row: Mapping[str, Any], spec: TensorSpec) -> Array:
     if spec.name not in row:
-        raise ModelFault(f"encode_tensors() gave no {spec.name!r}; it gave {', '.join(row) or 'nothing'}")
+        given = ", ".join(name for name in row if name != REPLY.name) or "nothing"
+        raise ModelFault(f"encode_tensors() gave no {spec.name!r}; it gave {given}")
     try:
         array = _objects(row[spec.name]) if spec.datatype is Datatype.BYTES else _numbers(row[spec.name], spec)
     except (TypeError, ValueError, OverflowError) as error:

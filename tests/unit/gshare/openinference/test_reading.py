@@ -273,17 +273,17 @@ def test_a_whole_number_that_its_datatype_cannot_hold_is_refused(number: float) 
 
 
 @pytest.mark.parametrize(
-    "head",
+    ("head", "data"),
     [
-        one("input", "BYTES", [100], data=["a"] * 1_000_000),
-        one("pixels", "FP32", [100, 2, 1], data=[0] * 1_000_000),
-        one("pixels", "FP32", [100, 2, 50_000], data=[0] * 10_000_000),
-        one("pixels", "FP32", [128, 2, 2**50], data=[0]),
+        (one("input", "BYTES", [100]), b'"a",' * 1_000_000 + b'"a"'),
+        (one("pixels", "FP32", [100, 2, 1]), b"0," * 1_000_000 + b"0"),
+        (one("pixels", "FP32", [100, 2, 25_000]), b"0," * 4_999_999 + b"0"),
+        (one("pixels", "FP32", [128, 2, 2**50]), b"0"),
     ],
     ids=["texts", "numbers", "numbers that fit", "a shape of petabytes"],
 )
-def test_memory_for_data_is_taken_only_after_its_size_was_judged(head: dict[str, Any]) -> None:
-    raw = json.dumps({"inputs": [head]}).encode()
+def test_memory_for_data_is_taken_only_after_its_size_was_judged(head: dict[str, Any], data: bytes) -> None:
+    raw = json.dumps({"inputs": [head | {"data": "here"}]}).encode().replace(b'"here"', b"[" + data + b"]")
     tracemalloc.start()
     try:
         with pytest.raises(BadInput):
