@@ -110,12 +110,20 @@ class Forming(Generic[Item]):
         return first.arrived_s + max(0.0, min(self.rules.max_delay_s, slack_s))
 
     def _expected_end_s(self, keys: Sequence[Hashable], now_s: float) -> float:
-        """When everything that waits, and items of these keys behind it, would be through."""
+        """When everything that waits, and items of these keys behind it, would be through, in all likelihood.
+
+        Passes vary: twice their spread is added, as variances add up. Four passes of 50 ms with a spread of 10 % are
+        taken to last 220 ms.
+        """
         counts = Counter(one.key for one in self._waiting)
         counts.update(keys)
-        return max(now_s, self._free_at_s) + sum(self._passes_s(key, count) for key, count in counts.items())
+        passes_s = [seconds for key, count in counts.items() for seconds in self._passes_s(key, count)]
+        running_s = max(0.0, self._free_at_s - now_s)
+        margin_s = 2 * self._times.spread * math.hypot(running_s, *passes_s)
+        return now_s + running_s + sum(passes_s) + margin_s
 
-    def _passes_s(self, key: Hashable, count: int) -> float:
+    def _passes_s(self, key: Hashable, count: int) -> list[float]:
+        """Expected times of the passes that so many items of a key take."""
         full, rest = divmod(count, self.rules.max_batch)
-        seconds = full * self._times.expected_s(key, self.rules.max_batch) if full else 0.0
-        return seconds + (self._times.expected_s(key, rest) if rest else 0.0)
+        passes_s = [self._times.expected_s(key, self.rules.max_batch)] * full
+        return [*passes_s, self._times.expected_s(key, rest)] if rest else passes_s

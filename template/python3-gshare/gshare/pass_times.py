@@ -18,6 +18,8 @@ class PassTimes:
         self._known: OrderedDict[Hashable, dict[int, float]] = OrderedDict()
         self._any_s = 0.0
         self._measured = False
+        self.spread = 0.0
+        """How far passes of one kind are off their mean, as a fraction of it: a running mean too."""
 
     def assume(self, seconds: float) -> None:
         """What every pass is taken to last until one has run: the warm-up's time."""
@@ -29,7 +31,11 @@ class PassTimes:
         self._known.move_to_end(key)
         if len(self._known) > KEYS_KEPT:
             self._known.popitem(last=False)
-        sizes[size] = _mean(sizes[size], seconds) if size in sizes else seconds
+        if size in sizes:
+            self.spread = _mean(self.spread, min(1.0, abs(seconds / sizes[size] - 1) if sizes[size] else 0.0))
+            sizes[size] = _mean(sizes[size], seconds)
+        else:
+            sizes[size] = seconds
         self._any_s = _mean(self._any_s, seconds) if self._measured else seconds
         self._measured = True
 

@@ -142,3 +142,13 @@ def test_a_pass_that_ended_teaches_how_long_the_next_will_take() -> None:
     assert queue.refusal_s([None], now_s=0.2) is None
     queue.ended(None, 1, seconds=None)
     assert queue.refusal_s([None], now_s=0.2) is None, "a pass that failed teaches nothing"
+
+
+def test_passes_that_vary_are_given_a_margin() -> None:
+    times = PassTimes()
+    times.record(None, 1, seconds=0.05)
+    times.spread = 0.1
+    queue: Forming[str] = Forming(Rules(goal_s=0.21), times)
+    add(queue, "abc", at_s=0.0)
+
+    assert queue.refusal_s([None], now_s=0.0) == pytest.approx(0.01), "four passes of 50 ms are taken to last 220 ms"

@@ -47,3 +47,13 @@ def test_keys_without_number_do_not_fill_memory() -> None:
     assert times.expected_s("kept", 1) == 7.0
     assert times.expected_s(0, 1) != 0.1, "forgotten: the mean over all stands for it"
     assert len(times._known) == KEYS_KEPT
+
+
+def test_the_spread_is_how_far_passes_of_one_kind_are_off_their_mean() -> None:
+    steady, uneven = PassTimes(), PassTimes()
+    for number in range(200):
+        steady.record("a", 1 + number % 2, seconds=0.1 * (1 + number % 2))
+        uneven.record("a", 1, seconds=0.1 if number % 2 else 0.3)
+
+    assert steady.spread == 0.0
+    assert 0.3 < uneven.spread < 0.7
