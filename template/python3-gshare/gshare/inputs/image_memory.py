@@ -15,6 +15,11 @@ class PixelBudget:
         self._turn = threading.Lock()
         self._returned = threading.Condition()
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody is at the door."""
+        return self._turn.locked()
+
     @contextmanager
     def taken(self, pixels: int) -> Iterator[None]:
         """Room for so many pixels, at most the whole budget; waits for it, keeps it inside the block."""

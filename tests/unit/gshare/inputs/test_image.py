@@ -6,13 +6,16 @@ import io
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 from gshare.errors import BadInput, GshareError, TooLarge, UnsupportedMedia
+from gshare.inputs import image
 from gshare.inputs.image import MAX_PIXELS, decoded_image
+from gshare.inputs.image_memory import PixelBudget
 from PIL import Image
 
 from tests.pictures import decoded, difference, encoded, photograph, png_bomb, png_chunk, png_file, same, turned
@@ -191,6 +194,28 @@ def test_the_limit_of_pixels_can_be_lower(photo: Image.Image) -> None:
 def test_a_strip_that_resizing_would_blow_up_is_refused() -> None:
     with pytest.raises(BadInput, match="one side at most 100 times the other"):
         decoded(encoded(Image.new("RGB", (1010, 10))))
+
+
+def test_a_picture_that_is_not_done_with_keeps_the_next_one_waiting_where_memory_has_no_room(
+    photo: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = PixelBudget(photo.width * photo.height)
+    monkeypatch.setattr(image, "_budget", budget)
+    order, data = list[str](), encoded(photo)
+
+    def second() -> None:
+        with decoded_image(data):
+            order.append("second in")
+
+    thread = threading.Thread(target=second)
+    with decoded_image(data):
+        thread.start()
+        while thread.is_alive() and not budget.is_waited_for:
+            pass
+        order.append("first out")
+    thread.join()
+
+    assert order == ["first out", "second in"]
 
 
 def webp_canvas(width: int, height: int) -> bytes:

@@ -42,7 +42,7 @@ def test_a_large_picture_is_not_overtaken_by_small_ones() -> None:
     with budget.taken(10):
         first.start()
         large_waits.wait()
-        while not budget._turn.locked():
+        while not budget.is_waited_for:
             pass
         second = threading.Thread(target=small)
         second.start()
