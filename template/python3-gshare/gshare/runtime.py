@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -95,7 +96,12 @@ class Runtime:
         """Set once loading is over, ready or failed."""
         self.ending = threading.Event()
         """Set when this process is to end; setting it is all that a signal handler has to do."""
-        self.calls = Calls(limit=config.max_inflight, queue=config.max_queued, on_stuck=self.give_up)
+        self.calls = Calls(
+            limit=config.max_inflight,
+            queue=config.max_queued,
+            longest_s=config.exec_timeout_s or math.inf,
+            on_stuck=self.give_up,
+        )
         self._node = self._node_client() if config.node_socket else None
         self.metrics.watch("ready", lambda: float(self.condition.phase is Phase.READY))
         self.metrics.watch("managed", lambda: float(self.managed is Managed.YES))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -122,14 +123,38 @@ def test_a_call_beyond_its_deadline_is_given_up_but_keeps_its_place_until_it_end
     assert not calls.full
 
 
-def test_a_call_that_does_not_end_is_reported(gate: Gate) -> None:
+def test_a_call_that_goes_on_beyond_the_functions_limit_is_reported(gate: Gate) -> None:
     stuck = Stuck()
-    calls = Calls(limit=1, on_stuck=stuck)
+    calls = Calls(limit=1, longest_s=BRIEF_S, on_stuck=stuck)
     with pytest.raises(DeadlineExceeded):
         call(calls, gate, Deadline.after(BRIEF_S, "test"))
     assert stuck.reported.wait(LIMIT_S)
 
     assert stuck.reasons == ["a call went on for 0.01 s beyond its limit of 0.01 s"]
+    calls.close()
+
+
+@pytest.mark.parametrize("longest_s", [LIMIT_S, math.inf])
+def test_a_client_that_sets_itself_a_short_limit_makes_nothing_stuck(gate: Gate, longest_s: float) -> None:
+    stuck = Stuck()
+    calls = Calls(limit=1, longest_s=longest_s, on_stuck=stuck)
+    with pytest.raises(DeadlineExceeded):
+        call(calls, gate, Deadline.after(BRIEF_S, "X-Timeout"))
+    gate.wait_entered()
+
+    assert not stuck.reported.wait(10 * BRIEF_S)
+    calls.close()
+
+
+def test_nothing_is_left_of_an_abandoned_call_that_has_ended(gate: Gate) -> None:
+    calls = Calls(limit=1, longest_s=LIMIT_S, on_stuck=Stuck())
+    with pytest.raises(DeadlineExceeded):
+        call(calls, gate, Deadline.after(BRIEF_S, "X-Timeout"))
+    (timer,) = (one for one in threading.enumerate() if isinstance(one, threading.Timer))
+    gate.open.set()
+    timer.join(LIMIT_S / 2)
+
+    assert not timer.is_alive()
     calls.close()
 
 
