@@ -48,17 +48,18 @@ def folder(tmp_path: Path) -> Folder:
 
 def test_the_repositorys_own_stack_is_good_and_fits_one_device() -> None:
     stack = read_stack(REPOSITORY / "stack.yml", {})
-    assert [function.spec.service for function in stack.functions] == ["resnet50", "bert"]
+    names = [function.spec.service for function in stack.functions]
+    assert names == ["resnet50", "resnext", "vit", "bert", "rnnt", "gnmt"]
     assert all(function.skip_build for function in stack.functions)
-    assert [function.spec.image for function in stack.functions] == ["gshare/resnet50:latest", "gshare/bert:latest"]
+    assert [function.spec.image for function in stack.functions] == [f"gshare/{name}:latest" for name in names]
     shares = [function.spec.share_request().share for function in stack.functions]
-    assert [share.sm_partition for share in shares] == [24, 24]
-    assert sum(share.quota_request for share in shares) == pytest.approx(0.40)
+    assert {share.sm_partition for share in shares} == {24}
+    assert sum(share.quota_request for share in shares) == pytest.approx(1.0)
 
 
 def test_the_repositorys_own_stack_follows_its_variables() -> None:
     env = {"GSHARE_SKIP_BUILD": "false", "GSHARE_IMAGE_PREFIX": "registry.example/team", "GSHARE_TAG": "7"}
-    function, _ = read_stack(REPOSITORY / "stack.yml", env).functions
+    function, *_ = read_stack(REPOSITORY / "stack.yml", env).functions
     assert function.spec.image == "registry.example/team/resnet50:7"
     assert not function.skip_build
 
