@@ -58,6 +58,10 @@ class Reader(Handler[Windows, Output]):
     def decode(self, request: Request) -> Windows:
         return self.tokenizer.read(request)
 
+    def batch_key(self, item: Windows) -> int:
+        """Texts of about one length go together: all are computed as long as the longest."""
+        return max(len(encoding.ids) for encoding in item.encodings).bit_length()
+
     def forward(self, items: list[Windows]) -> list[Output]:
         rows = [encoding for item in items for encoding in item.encodings]
         parts = [self._logits(rows[i : i + ROWS_AT_ONCE]) for i in range(0, len(rows), ROWS_AT_ONCE)]

@@ -57,6 +57,10 @@ def gate() -> Iterator[Gate]:
     gate.open.set()
 
 
+def timers() -> set[threading.Thread]:
+    return {one for one in threading.enumerate() if isinstance(one, threading.Timer)}
+
+
 def call(calls: Calls, gate: Gate, deadline: Deadline = NO_DEADLINE) -> str:
     with calls.place(deadline) as place:
         return place.run(gate.pass_through)
@@ -147,10 +151,11 @@ def test_a_client_that_sets_itself_a_short_limit_makes_nothing_stuck(gate: Gate,
 
 
 def test_nothing_is_left_of_an_abandoned_call_that_has_ended(gate: Gate) -> None:
+    before = timers()
     calls = Calls(limit=1, longest_s=LIMIT_S, on_stuck=Stuck())
     with pytest.raises(DeadlineExceeded):
         call(calls, gate, Deadline.after(BRIEF_S, "X-Timeout"))
-    (timer,) = (one for one in threading.enumerate() if isinstance(one, threading.Timer))
+    (timer,) = timers() - before
     gate.open.set()
     timer.join(LIMIT_S / 2)
 
