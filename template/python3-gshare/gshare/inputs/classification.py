@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gshare.errors import BadInput
+from gshare.inputs.files import base64_file, carries_json, form_file
 from gshare.request import Request
 
 DEFAULT_TOP_K = 5
 FILE_FIELD = "image"
-_DATA_URL = "data:"
+EXAMPLE = "photo.jpg"
 _LONGEST_K = 9
 """Digits; Python itself refuses to read numbers of some thousand."""
 
@@ -80,28 +79,8 @@ def top_predictions(scores: NDArray[np.float32], k: int, *, id2label: Mapping[in
 
 def _parts(request: Request) -> tuple[bytes, int | None]:
     if request.content_type == "multipart/form-data":
-        return _file(request), None
-    if request.content_type == "application/json" or request.body.lstrip()[:1] == b"{":
+        return form_file(request, field=FILE_FIELD, example=EXAMPLE), None
+    if carries_json(request):
         body = request.json(ImageBody)
-        return _from_base64(body.image), body.top_k
+        return base64_file(body.image, field=FILE_FIELD, example=EXAMPLE), body.top_k
     return request.body, None
-
-
-def _file(request: Request) -> bytes:
-    if not request.files:
-        raise BadInput(f"the form has no file; send one, e.g. curl -F {FILE_FIELD}=@photo.jpg")
-    if FILE_FIELD in request.files:
-        return request.files[FILE_FIELD].data
-    if len(request.files) > 1:
-        names = ", ".join(sorted(request.files))
-        raise BadInput(f"the form has several files ({names}); call the picture {FILE_FIELD}")
-    return next(iter(request.files.values())).data
-
-
-def _from_base64(text: str) -> bytes:
-    if text.startswith(_DATA_URL):
-        text = text.partition(",")[2]
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise BadInput(f"image: not base64 ({error}); encode the file, e.g. base64 -w0 photo.jpg") from error

@@ -82,7 +82,7 @@ def test_a_model_with_fewer_labels_than_the_default_gives_all_it_has() -> None:
         (as_json(picture=PICTURE), "the JSON body does not fit"),
         (as_json(image=PICTURE, topk=3), "unknown field `topk`"),
         (as_form(), "the form has no file"),
-        (as_form(a=png(), b=png()), r"several files \(a, b\); call the picture image"),
+        (as_form(a=png(), b=png()), r"several files \(a, b\); call the one that is meant image"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_what_to_send(request_: Request, says: str) -> None:
