@@ -38,6 +38,18 @@ def on_starting(server: Any) -> None:
         raise ConfigError(preload_refusal(os.environ, Path(__file__).parent))
 
 
+def when_ready(server: Any) -> None:
+    """gunicorn removes a unix socket's file as soon as it is told to stop; while its worker drains it is needed."""
+    server.systemd = True  # gunicorn's mark of sockets that are not its own
+
+
+def on_exit(server: Any) -> None:
+    """The worker has gone: now nobody listens at the file any more."""
+    for address in server.address:
+        if isinstance(address, str):
+            Path(address).unlink(missing_ok=True)
+
+
 def post_worker_init(worker: Any) -> None:
     """The app is there, in the process that serves: take over SIGTERM and begin to load."""
     from gshare.drain import install
