@@ -35,6 +35,13 @@ Value = TypeVar("Value", bound=msgspec.Struct)
 _EXTEND_LEASE = (
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
 )
+_NEXT_NUMBER = """
+local time = redis.call('time')
+local number = math.max(tonumber(redis.call('get', KEYS[1]) or 0) + 1, time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('set', KEYS[1], string.format('%.0f', number))
+return number
+"""
+"""A number above all earlier ones, even those of a Redis that has lost its data: its clock in ms, or one more."""
 _DROP_LEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 
 
@@ -162,7 +169,7 @@ class Store:
     def next_routes_version(self) -> int:
         """A number above every earlier one, so that workers can tell which table is newer."""
         with _reachable():
-            return int(self._redis.incr(ROUTES_VERSION))
+            return int(self._redis.eval(_NEXT_NUMBER, 1, ROUTES_VERSION))
 
     def publish_routes(self, table: RouteTable) -> None:
         data = encode(table)
@@ -213,7 +220,7 @@ class Store:
         with _reachable():
             if not self._redis.set(LEASE, owner, nx=True, px=int(ttl_s * 1000)):
                 return None
-            return int(self._redis.incr(FENCE))
+            return int(self._redis.eval(_NEXT_NUMBER, 1, FENCE))
 
     def extend_lease(self, owner: str, *, ttl_s: float) -> None:
         """Raises: LeaseLost if `owner` does not hold it any more."""

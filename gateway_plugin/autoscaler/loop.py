@@ -179,7 +179,7 @@ class Loop:
                     status.spec.id, _Draining(status.spec.slot, 0, time.monotonic(), stopped=True)
                 )
             failures = self._failures.get(status.spec.function)
-            if status.state is ReplicaState.READY and failures and failures.revision == status.spec.revision:
+            if failures is not None and failures.ended_by(status):
                 del self._failures[status.spec.function]
 
     # Act

@@ -95,7 +95,7 @@ def _grow(
     missing = record.replicas - len(fresh)
     failures = seen.failures.get(record.name)
     if failures is not None and failures.revision == record.revision:
-        wait_s = failures.last_at + failures.pause_s() - seen.now
+        wait_s = failures.wait_s(seen.now)
         if wait_s > 0:
             steps.pending[record.name] = (missing, f"{failures.reason}; attempt {failures.count + 1} follows")
             steps.next_look_s = min(wait_s, steps.next_look_s or wait_s)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gshare.wire import LiveConfig
 
-from gateway_plugin.model import Device, FunctionRecord, Place, ReplicaStatus
+from gateway_plugin.model import Device, FunctionRecord, Place, ReplicaState, ReplicaStatus
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
@@ -25,6 +25,16 @@ class Failures:
     def pause_s(self) -> float:
         """How long to wait after the last failure before the next attempt; nothing after the first."""
         return 0.0 if self.count <= 1 else min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (self.count - 2))
+
+    def wait_s(self, now: float) -> float:
+        """How much of the pause is left; nothing if the clock was set back, which may otherwise take for ever."""
+        return 0.0 if now < self.last_at else max(0.0, self.last_at + self.pause_s() - now)
+
+    def ended_by(self, status: ReplicaStatus) -> bool:
+        """Whether this replica shows that the revision works now: others that were ready before show nothing."""
+        return (
+            status.state is ReplicaState.READY and status.spec.revision == self.revision and status.since > self.last_at
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

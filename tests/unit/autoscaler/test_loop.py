@@ -254,3 +254,36 @@ def test_a_removed_function_is_drained_and_its_status_goes(stage: Stage) -> None
     stage.loop.tick()
     assert stage.backend.running == {}
     assert stage.store.statuses() == {}
+
+
+def test_a_replica_that_was_ready_before_does_not_hide_that_another_keeps_failing(stage: Stage) -> None:
+    serving(stage)
+    (healthy,) = stage.backend.running
+    stage.want(2)
+    stage.loop.tick()
+    for _ in range(2):
+        (sick,) = (key for key in stage.backend.running if key != healthy)
+        failed = msgspec.structs.replace(stage.backend.running[sick], state=ReplicaState.FAILED, reason="port taken")
+        stage.backend.running[sick] = failed
+        stage.loop.tick()
+    stage.loop.tick()
+    status = stage.store.status(NAME)
+    assert (status.ready, status.failures, status.reason) == (1, 2, "port taken; attempt 3 follows")
+    assert list(stage.backend.running) == [healthy], "the next attempt waits"
+
+
+def test_a_redis_that_lost_everything_neither_fences_the_loop_out_nor_ages_its_routes(stage: Stage) -> None:
+    serving(stage)
+    (fence,) = stage.backend.fences
+    before = stage.store.routes()
+    stage.store._redis.flushall()
+    stage.want(2)
+    stage.loop.tick()
+    stage.want(3)
+    stage.loop.tick()
+    assert len(stage.backend.running) == 3
+    assert max(stage.backend.fences) > fence
+    after = stage.store.routes()
+    assert before is not None
+    assert after is not None
+    assert after.version > before.version

@@ -171,6 +171,12 @@ def test_after_further_failures_the_next_attempt_waits_twice_as_long_each_time()
     assert len(steps(failures={NAME: failures}, now=NOW + 0.5).starts) == 1
 
 
+def test_a_clock_that_was_set_back_prolongs_no_pause() -> None:
+    failures = Failures(revision="r1", count=4, last_at=NOW + 3600, reason="no weights")
+    assert failures.wait_s(NOW) == 0.0
+    assert failures.wait_s(failures.last_at + 0.5) == 1.5
+
+
 def test_failures_of_another_revision_do_not_hold_back_a_new_one() -> None:
     failures = Failures(revision="r0", count=9, last_at=NOW, reason="broken")
     assert len(steps(failures={NAME: failures}).starts) == 1
