@@ -17,7 +17,7 @@ from typing import Any
 
 from gshare.deadline import NO_DEADLINE, Deadline
 from gshare.errors import DeviceLost, Draining, GshareError, ModelFault, OutOfMemory, Overloaded
-from gshare.faults import release_memory, translate
+from gshare.faults import AUTHORS_ERRORS, release_memory, translate
 from gshare.forming import Forming, Pause, Rules, Waiting
 from gshare.pass_times import PassTimes
 
@@ -158,7 +158,7 @@ class Batcher:
         """Whether all of it went through in one pass."""
         try:
             outputs = self._outputs(batch)
-        except Exception as error:  # edge of a pass: the fault belongs to the items in it, the device thread lives on
+        except AUTHORS_ERRORS as error:  # edge of a pass: its items are at fault, the device thread lives on
             self._blame(batch, error)
             return False
         for job, output in zip(batch, outputs, strict=True):
@@ -171,7 +171,7 @@ class Batcher:
             raise ModelFault(f"forward() returned {len(outputs)} outputs for {len(batch)} items; one for each")
         return outputs
 
-    def _blame(self, batch: list[_Job], error: Exception) -> None:
+    def _blame(self, batch: list[_Job], error: BaseException) -> None:
         """Retry each item of a failed pass alone, once, so that only the guilty one fails."""
         fault = translate(error)
         if isinstance(fault, OutOfMemory):

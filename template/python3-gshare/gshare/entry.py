@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from gshare.errors import FunctionError
+from gshare.faults import AUTHORS_ERRORS
 from gshare.handler import Handler
 
 PACKAGE = "function"
@@ -47,7 +48,7 @@ def import_entry(folder: Path) -> Entry:
     _install_package(folder)
     try:
         module = importlib.import_module(MODULE)
-    except Exception as error:  # edge: importing is running the author's code, and whatever it raises is its reason
+    except AUTHORS_ERRORS as error:  # edge: importing runs the author's code; whatever it raises is the reason
         raise FunctionError(f"importing {PACKAGE}/{FILE} failed: {explain(error, folder)}") from error
     return choose_entry(module)
 

@@ -7,13 +7,15 @@ import sys
 
 from gshare.errors import DeviceLost, GshareError, ModelFault, OutOfMemory
 
+AUTHORS_ERRORS = (Exception, SystemExit)
+"""What the author's code may raise: `sys.exit()` in it, or in a library of its, must end neither process nor thread."""
 _HOST_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 _DEVICE_MEMORY = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 _DEVICE_LOST = ("CUDA error", "device-side assert", "CUBLAS_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_EXECUTION_FAILED")
 """After any of these every further CUDA call of the process fails too."""
 
 
-def translate(error: Exception) -> GshareError:
+def translate(error: BaseException) -> GshareError:
     """The error to answer with; those of the handler's contract are themselves."""
     if isinstance(error, GshareError):
         return error
@@ -35,7 +37,7 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     torch = sys.modules.get("torch")
@@ -44,5 +46,5 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in (*_HOST_MEMORY, *_DEVICE_MEMORY))
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]

@@ -19,6 +19,7 @@ from gshare.context import Context
 from gshare.deadline import NO_DEADLINE, Deadline
 from gshare.entry import Handle, explain
 from gshare.errors import BadInput, DeviceLost, FunctionError, GshareError, ModelFault, UnsupportedMedia
+from gshare.faults import AUTHORS_ERRORS
 from gshare.forming import Rules
 from gshare.handler import Handler
 from gshare.pass_times import PassTimes
@@ -63,7 +64,7 @@ class PlainService:
             value = self._handle(Event(request), self._context)
         except GshareError:
             raise
-        except Exception as error:  # edge: the author's code; its caller learns the kind and the line, not the trace
+        except AUTHORS_ERRORS as error:  # edge: the author's code; callers learn kind and line, not the trace
             raise ModelFault(f"handle() raised {explain(error, self._folder)}") from error
         return openfaas_response(value)
 
@@ -117,7 +118,7 @@ class ModelService:
             check_signature(handler.signature())
         except GshareError:
             raise
-        except Exception as error:  # edge: the author's code; whatever it raises is the reason for not being ready
+        except AUTHORS_ERRORS as error:  # edge: the author's code; whatever it raises is the reason for not being ready
             raise FunctionError(f"load() raised {explain(error, folder)}") from error
         return cls(handler, context, folder=folder, on_batch=on_batch, on_lost=on_lost)
 
@@ -132,7 +133,7 @@ class ModelService:
         try:
             outputs = _Forward(self.handler)([self.handler.example()])
             self._context.device.synchronize()
-        except Exception as error:  # edge: the author's code, as in load
+        except AUTHORS_ERRORS as error:  # edge: the author's code, as in load
             raise FunctionError(f"the warm-up run failed: {explain(error, self._folder)}") from error
         if len(outputs) != 1:
             raise FunctionError(f"the warm-up run: forward() returned {len(outputs)} outputs for 1 item")
@@ -187,7 +188,7 @@ class ModelService:
             return run()
         except GshareError:
             raise
-        except Exception as error:  # edge: a fault of the author's code, not of the request
+        except AUTHORS_ERRORS as error:  # edge: a fault of the author's code, not of the request
             raise ModelFault(f"{hook}() raised {explain(error, self._folder)}") from error
 
 

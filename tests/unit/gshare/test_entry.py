@@ -89,6 +89,7 @@ def test_of_several_classes_the_one_named_handler_is_served(folder: Path) -> Non
             r"ModuleNotFoundError: .* \(function/handler.py, line 1\)",
         ),
         ("x = 1\ndef f(:", r"SyntaxError: .* \(function/handler.py, line 2\)"),
+        ("import sys\nsys.exit('no')", r"SystemExit: no \(function/handler.py, line 2\)"),
         ("\n\n1 / 0", r"ZeroDivisionError: division by zero \(function/handler.py, line 3\)"),
     ],
 )

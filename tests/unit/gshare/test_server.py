@@ -27,6 +27,8 @@ def handle(event, context):
         raise gshare.errors.BadInput("no")
     if event.path == "/nan":
         return {"score": float("nan")}
+    if event.path == "/exit":
+        raise SystemExit(4)
     if event.path == "/png":
         return bytes(range(256)), 200, {"Content-Type": "image/png"}
     return {
@@ -55,6 +57,7 @@ class Squares(Handler):
         return number
     def forward(self, items):
         if 15 in items: raise RuntimeError("cannot square 15")
+        if 17 in items: raise SystemExit("enough")
         return [float("inf") if item == 16 else item * item for item in items]
     def encode(self, output, request):
         if request.query.get("as") == "reply":
@@ -124,6 +127,13 @@ def test_a_fault_of_the_function_is_500_with_kind_and_line_but_no_trace(
     assert "Traceback" in caplog.text
 
 
+def test_a_function_that_calls_exit_fails_that_request_and_nothing_else(mirror: FlaskClient) -> None:
+    answer = mirror.get("/exit")
+
+    assert answer.status_code == 500
+    assert "handle() raised SystemExit: 4" in answer.get_json()["error"]["message"]
+
+
 def test_a_function_may_refuse_with_the_errors_of_the_runtime(mirror: FlaskClient) -> None:
     assert mirror.get("/refuse").status_code == 400
 
@@ -190,6 +200,7 @@ def test_the_status_says_everything_a_replica_knows_of_itself() -> None:
         "memory_bytes": 10**9,
         "enforced": "not enforced",
     }
+    assert status["limits"] == {"inflight": 16, "queued": 0, "exec_timeout_s": 60.0}
     assert status["live"]["slo_ms"] == 69
     assert (status["managed"], status["live_version"]) == ("no", 0)
     assert status["weights"] == {"source": "", "digest": ""}
@@ -228,6 +239,14 @@ def test_live_settings_change_how_a_running_replica_batches(squares: FlaskClient
     runtime.configure(old, 3)
 
     assert runtime.metrics.counts.batches - before == 4
+
+
+def test_a_model_that_calls_exit_leaves_the_device_thread_alive(squares: FlaskClient) -> None:
+    answer = squares.post("/", json=17)
+
+    assert answer.status_code == 500
+    assert "forward() raised SystemExit: enough" in answer.get_json()["error"]["message"]
+    assert squares.post("/", json=3).get_json() == {"square": 9}
 
 
 def test_encode_may_set_status_and_headers(squares: FlaskClient) -> None:
