@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -105,9 +105,11 @@ class Place:
         """What `work` returns, once. Raises: DeadlineExceeded, or whatever `work` raises."""
         future = self._pool.submit(work)
         self._future = future
-        wait((future,), self.deadline.remaining_s())
-        if future.done():
-            return future.result()
+        try:
+            return future.result(self.deadline.remaining_s())
+        except TimeoutError:
+            if future.done():  # the work's own
+                return future.result()
         if future.cancel():
             raise self.deadline.exceeded("the call had not begun")
         self._on_abandoned(future, time.monotonic() - self._begun_s)

@@ -31,6 +31,14 @@ class ShareStatus(msgspec.Struct, frozen=True):
     enforced: str = NOT_ENFORCED
 
 
+class LimitsStatus(msgspec.Struct, frozen=True):
+    """What one replica takes at once, and for how long."""
+
+    inflight: int
+    queued: int
+    exec_timeout_s: float
+
+
 class WeightsStatus(msgspec.Struct, frozen=True):
     source: str
     digest: str
@@ -49,6 +57,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     device: DeviceStatus | None
     share: ShareStatus
+    limits: LimitsStatus
     weights: WeightsStatus
     live: LiveConfig
     live_version: int
@@ -74,6 +83,7 @@ def status_of(runtime: Runtime) -> Status:
         reason=known.reason,
         device=DeviceStatus(device.id, device.kind, device.threads) if device else None,
         share=ShareStatus(config.sm_partition, live.quota_request, live.quota_limit, live.memory_bytes),
+        limits=LimitsStatus(config.max_inflight, config.max_queued, config.exec_timeout_s),
         weights=WeightsStatus(known.weights, known.weights_digest),
         live=live,
         live_version=runtime.live_version,
