@@ -63,6 +63,17 @@ class ProcessId(msgspec.Struct, frozen=True):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
+    def kill_rest_of_session(self) -> None:
+        """SIGKILL what it left in its process group, once it has ended itself.
+
+        Its number may by now be somebody else's, above all after a reboot: then nothing is sent. As long as something
+        of its own is left in the group, the kernel gives the number to nobody.
+        """
+        stat = _stat(self.pid)
+        if self.boot_id == this_boot_id() and (stat is None or stat[1] == self.start_ticks):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
 
 def identify(pid: int) -> ProcessId | None:
     """The identity of a running process, None if there is none of that number."""

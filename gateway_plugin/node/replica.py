@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from gshare.wire import Ack, LiveConfig, State
 from gateway_plugin.model import ReplicaSpec, ReplicaState, ReplicaStatus
 from gateway_plugin.processes import ProcessId
 
+log = logging.getLogger(__name__)
 RECORD = "record.json"
 _STATES = {
     "loading": ReplicaState.STARTING,
@@ -114,5 +116,8 @@ class Replica:
         fresh = msgspec.structs.replace(self.status, **fields)
         if fresh != self.status:
             self.status = fresh
-            self.save()
+            try:
+                self.save()
+            except OSError as error:  # no room, or the folder was removed: it serves and stops all the same
+                log.warning("%s: not written down, so the next agent will not know: %s", self.id, error)
             self._on_change(fresh)

@@ -36,6 +36,7 @@ from gateway_plugin.node.replica import Replica, ReplicaRecord
 from gateway_plugin.node.streams import messages
 from gateway_plugin.paths import Paths
 from gateway_plugin.processes import identify, spawn
+from gateway_plugin.snapshots import HANDLER, PACKAGE
 
 log = logging.getLogger(__name__)
 REPLICA_NICENESS = 10
@@ -102,6 +103,7 @@ class Runner:
         log.info("%s: started, pid %d", spec.id, replica.process.pid)
 
     def _spawn(self, spec: ReplicaSpec, folder: Path) -> Replica:
+        self._require_code(spec)
         credential = secrets.token_hex(16)
         launch = launch_of(
             spec,
@@ -131,8 +133,19 @@ class Runner:
         )
         record = ReplicaRecord(status=status, credential=credential, process=process)
         replica = Replica(record, folder=folder, on_change=self._changed)
-        replica.save()
+        try:
+            replica.save()
+        except OSError:  # nobody would know of it
+            process.send_to_session(signal.SIGKILL)
+            self._children.pop(spec.id).wait()
+            raise
         return replica
+
+    def _require_code(self, spec: ReplicaSpec) -> None:
+        """Without its snapshot a replica would find the template's starter in its place, and serve that."""
+        handler = self._paths.code / spec.code_digest / PACKAGE / HANDLER
+        if not handler.is_file():
+            raise AgentRefused(f"its code is gone: no {handler}; deploy the function again")
 
     def stop(self, replica_id: str, *, grace_s: float) -> None:
         """SIGTERM now, SIGKILL to its whole session after `grace_s`; a dead one is forgotten. Unknown ids are done."""
@@ -193,9 +206,7 @@ class Runner:
     def _ended(self, replica: Replica) -> None:
         child = self._children.pop(replica.id, None)
         exit_code = child.wait() if child is not None else None
-        # Whatever it left in its session (gunicorn's worker, when the master was killed) must not linger.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(replica.process.pid, signal.SIGKILL)
+        replica.process.kill_rest_of_session()  # e.g. gunicorn's worker, when the master was killed
         asked = replica.status.state is ReplicaState.DRAINING
         log.log(logging.INFO if asked else logging.WARNING, "%s: ended, exit code %s", replica.id, exit_code)
         replica.ended(exit_code)

@@ -42,6 +42,27 @@ def test_another_process_with_the_same_pid_is_a_stranger() -> None:
         assert not stranger.send(signal.SIGKILL)
 
 
+def test_what_a_leader_left_in_its_session_is_killed_but_never_strangers_under_its_number(tmp_path: Path) -> None:
+    script = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdout=sys.stdout); sys.stdin.read()"
+    code = "import time; print('up', flush=True); time.sleep(600)"
+    command = [sys.executable, "-c", script, sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as leader:
+        assert leader.stdout is not None
+        assert leader.stdout.readline() == b"up\n"
+        process = identify(leader.pid)
+        assert process is not None
+        for earlier in (
+            ProcessId(process.pid, process.start_ticks - 1, process.boot_id),
+            ProcessId(process.pid, process.start_ticks, "another-boot"),
+        ):
+            earlier.kill_rest_of_session()
+            assert leader.poll() is None
+        leader.kill()
+        leader.wait()
+        process.kill_rest_of_session()
+        assert leader.stdout.read() == b"", "the end of its child, which had the pipe open too"
+
+
 def test_output_is_appended_to_the_log_and_nothing_else_is_inherited(tmp_path: Path) -> None:
     read_end, write_end = os.pipe()
     code = f"import os; print('hello'); os.write({write_end}, b'x')"

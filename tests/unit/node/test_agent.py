@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -153,6 +154,41 @@ def test_sigterm_to_the_agent_stops_its_replicas(node: Node) -> None:
     node.close()
     assert not Path(f"/proc/{pid}").exists()
     assert list(node.paths.replicas.iterdir()) == []
+
+
+def replica_processes(node: Node) -> list[int]:
+    """Processes that were started as a replica of this node."""
+    mark = f"GSHARE_NODE_SOCKET={node.paths.replicas}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def test_with_the_run_folder_removed_sigterm_still_stops_the_replicas(node: Node) -> None:
+    node.backend.start(SPEC, fence=1)
+    node.wait_state(ReplicaState.READY)
+    shutil.rmtree(node.paths.run)
+    node.close()
+    assert node.process.returncode == 0
+    assert replica_processes(node) == []
+
+
+def test_a_replica_that_cannot_be_written_down_is_not_left_running(node: Node) -> None:
+    (node.paths.replica("f-1") / "record.json").mkdir(parents=True)
+    with pytest.raises(AgentRefused, match=r"f-1 cannot be started: .*record.json"):
+        node.backend.start(SPEC, fence=1)
+    assert replica_processes(node) == []
+    node.backend.start(SPEC, fence=1)
+    node.wait_state(ReplicaState.READY)
+
+
+def test_a_function_whose_code_is_gone_is_refused_and_not_replaced_by_the_starter(node: Node) -> None:
+    with pytest.raises(AgentRefused, match=r"its code is gone: no .*/gone/function/handler.py; deploy"):
+        node.backend.start(msgspec.structs.replace(SPEC, code_digest="gone"), fence=1)
+    assert node.status() is None
 
 
 def test_only_the_holder_of_the_credential_is_welcome_on_a_replicas_socket(node: Node) -> None:
