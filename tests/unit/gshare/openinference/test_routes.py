@@ -42,7 +42,11 @@ class Doubler(Handler):
         return {"double": output}
 """
 PLAIN = """
+import gshare.errors
+
 def handle(event, context):
+    if event.body == b"long":
+        raise gshare.errors.BadInput("x" * 100_000)
     if event.body == b"refuse":
         return {"statusCode": 403, "body": "not you"}
     if event.body == b"fault":
@@ -230,6 +234,14 @@ def test_what_a_plain_function_refuses_is_refused(
     refused = infer(plain, text(*bodies), model="plain")
 
     assert (refused.status_code, refused.get_json()["error"][: len(says)]) == (status, says)
+
+
+def test_an_error_that_repeats_what_a_client_sent_stays_short_on_both_protocols(plain: FlaskClient) -> None:
+    ours = plain.post("/", data="long").get_json()["error"]["message"]
+    theirs = infer(plain, text("long"), model="plain").get_json()["error"]
+
+    assert ours == "x" * 1000 + "…"
+    assert len(theirs) == 1001
 
 
 def test_a_plain_function_that_answers_bytes_gives_them_as_binary_data(plain: FlaskClient) -> None:

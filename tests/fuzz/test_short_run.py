@@ -1,0 +1,33 @@
+"""A short run of the fuzzer against every function; the long one is `python -m tests.fuzz`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fuzz.shooting import BATCHING, shoot
+from tests.fuzz.shots import shot
+from tests.tiny_functions import TINY_FUNCTIONS, TinyFunction
+
+SHOTS = 100
+
+
+@pytest.fixture(params=TINY_FUNCTIONS, ids=lambda function: function.name)
+def function(request: pytest.FixtureRequest) -> Iterator[TinyFunction]:
+    yield request.param
+
+
+def test_no_body_breaks_a_function_or_what_it_answers_next(function: TinyFunction) -> None:
+    result = shoot(function, seed=7, numbers=range(SHOTS), env=function.env() | BATCHING)
+
+    assert result.complaints == []
+    assert result.shots == SHOTS
+    assert {status // 100 for _, status in result.answers} == {2, 4}
+
+
+def test_a_shot_can_be_sent_again(function: TinyFunction) -> None:
+    once, again = (shot(function, seed=7, number=23) for _ in range(2))
+
+    assert once == again
+    assert shot(function, seed=8, number=23) != once
