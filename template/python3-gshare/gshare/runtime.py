@@ -156,8 +156,8 @@ class Runtime:
 
     def give_up(self, reason: str) -> None:
         """This process cannot go on and ends after answering what it still can; its node replaces it."""
-        log.error("this process ends: %s", reason)
-        self._end(Phase.FAILED, f"its process is replaced: {reason}")
+        if self._end(Phase.FAILED, f"its process is replaced: {reason}"):
+            log.error("this process ends: %s", reason)
         self.ending.set()
 
     def close(self) -> None:
@@ -215,6 +215,7 @@ class Runtime:
                 # A node agent starts a new process instead, and knows when.
                 if self._node or not _may_mend(error) or self.ending.wait(retry_s):
                     return None
+            self._become(phase=Phase.LOADING, reason="trying again")
             retry_s = min(2 * retry_s, LAST_RETRY_S)
 
     def _cannot_load(self, error: Exception) -> None:
@@ -257,12 +258,14 @@ class Runtime:
         token = read_secret(Path(self.config.secrets_dir), HUB_TOKEN_SECRET)
         return open_weights(self._env.get(MODEL_WEIGHTS, ""), self.config, hub_token=token)
 
-    def _end(self, phase: Phase, reason: str) -> None:
-        """The last phase of this process; the first one to say so is right."""
+    def _end(self, phase: Phase, reason: str) -> bool:
+        """The last phase of this process; whether nobody had said one before, which then stays."""
         with self._changing:
-            if not self._final:
-                self._become(phase=phase, reason=reason)
-                self._final = True
+            if self._final:
+                return False
+            self._become(phase=phase, reason=reason)
+            self._final = True
+            return True
 
     def _become(self, **changes: object) -> None:
         """Change the condition and tell the agent; one that ends stays that."""
