@@ -9,10 +9,12 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from tests.fuzz.shot import Shot
@@ -85,15 +87,16 @@ def shoot(function: TinyFunction, *, seed: int, numbers: range, env: Mapping[str
     """Send these shots to a fresh replica of `function`."""
     result = Result(function.name)
     started_s = time.monotonic()
-    with replica(function.folder, env) as process:
+    with ExitStack() as stack:
+        process = stack.enter_context(replica(function.folder, env))
         process.wait_ready()
         pid = int(process.status()["pid"])
+        clients = [stack.enter_context(closing(_Client(process))) for _ in range(CLIENTS)]
         try:
-            _fire(_Gallery(process, function, seed=seed, result=result), numbers, pid)
+            _fire(_Gallery(clients, function, seed=seed, result=result), numbers, pid)
+            result.same_process = int(process.status()["pid"]) == pid
         except (OSError, http.client.HTTPException):  # it is gone, or does not answer: its log knows why
             result.last_words = process.log[-3000:]
-        else:
-            result.same_process = int(process.status()["pid"]) == pid
     result.seconds = time.monotonic() - started_s
     return result
 
@@ -106,22 +109,25 @@ def _fire(gallery: _Gallery, numbers: range, pid: int) -> None:
     gallery.fire(rounds[:settled])
     gallery.result.before_bytes = memory_bytes(pid)
     _forget_peak(pid)
-    gallery.fire(rounds[settled:])
+    for numbers_of_round in rounds[settled:]:
+        gallery.fire([numbers_of_round])
+        memory_bytes(pid)  # raises where the replica is gone, so that nobody shoots at nothing
     gallery.result.after_bytes, gallery.result.peak_bytes = memory_bytes(pid), memory_bytes(pid, "VmHWM")
 
 
 class _Gallery:
     """Clients with a connection each."""
 
-    def __init__(self, process: ReplicaProcess, function: TinyFunction, *, seed: int, result: Result) -> None:
-        self._process = process
+    def __init__(self, clients: Sequence[_Client], function: TinyFunction, *, seed: int, result: Result) -> None:
+        self.result = result
         self._function = function
         self._seed = seed
-        self.result = result
-        self._own = threading.local()
         self._noting = threading.Lock()
         self._good = Shot("good", function.sample(random.Random(0)), headers={"Content-Type": function.content_type})
         self._expected: Any = None
+        self._idle: SimpleQueue[_Client] = SimpleQueue()
+        for client in clients:
+            self._idle.put(client)
 
     def fire(self, rounds: Iterable[range]) -> None:
         """Each round by all clients at once, and a good request after it."""
@@ -129,7 +135,6 @@ class _Gallery:
             for numbers in rounds:
                 list(pool.map(self._one, numbers))
                 self.check_good()
-                self._process.status()  # raises where the replica is gone, so that nobody shoots at nothing
 
     def check_good(self) -> None:
         """Ask what a user asks; the first answer is the one that all others must be."""
@@ -151,18 +156,36 @@ class _Gallery:
                 self.result.failures.append(Failure(number, sent, reason))
 
     def _answer(self, sent: Shot) -> Answer | None:
-        """The answer; on a fresh connection if the kept one was closed."""
-        kept: UnixConnection | None = getattr(self._own, "connection", None)
-        for connection in (kept, self._process.connect()):
+        client = self._idle.get()
+        try:
+            return client.answer(sent)
+        finally:
+            self._idle.put(client)
+
+
+class _Client:
+    """Keeps its connection as long as the replica does."""
+
+    def __init__(self, process: ReplicaProcess) -> None:
+        self._process = process
+        self._kept: UnixConnection | None = None
+
+    def answer(self, sent: Shot) -> Answer | None:
+        """The answer, or None; asked on a fresh connection if the kept one was closed."""
+        for connection in (self._kept, self._process.connect()):
             if connection is None:
                 continue
             try:
-                self._own.connection = connection
+                self._kept = connection
                 return connection.call(sent.path, sent.body, method="POST", headers=sent.headers)
             except (OSError, http.client.HTTPException):
                 connection.close()
-        self._own.connection = None
+        self._kept = None
         return None
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
 
 
 def complaint(sent: Shot, answer: Answer) -> str:
