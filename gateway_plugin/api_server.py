@@ -8,8 +8,10 @@ from typing import Any
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
+from gateway_plugin.counters import Counters
 from gateway_plugin.listeners import keep_offering
 from gateway_plugin.openfaas.app import create_app
+from gateway_plugin.openfaas.routed import until_routed
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 from gateway_plugin.store import Store
@@ -52,7 +54,8 @@ class _Server(BaseApplication):  # type: ignore[misc]
                 self.cfg.set(key, value)
 
     def load(self) -> Flask:
-        return create_app(self._settings, self._store)
+        counters = Counters(Paths(self._settings.home).counters, workers=self._settings.worker_count())
+        return create_app(self._settings, self._store, routed=until_routed(self._store, counters))
 
     def _offer_listener(self, worker: Any) -> None:
         keep_offering(Paths(self._settings.home).supervisor_socket, "api", worker.sockets[0].sock)

@@ -34,8 +34,11 @@ class _NameConverter(BaseConverter):
     regex = ROUTE_NAME.pattern
 
 
-def create_app(settings: Settings, store: Store) -> Flask:
-    """A WSGI app without state of its own; any number of threads may use it."""
+def create_app(settings: Settings, store: Store, *, routed: Callable[[str], None] = lambda _: None) -> Flask:
+    """A WSGI app without state of its own; any number of threads may use it.
+
+    `routed` returns when the data plane knows the function of that name (or gives up).
+    """
     snapshots = Snapshots([Path(root) for root in settings.functions_path], Paths(settings.home).code)
     app = Flask(__name__, static_folder=None)
     # One byte more than allowed: Flask cuts a chunked body off there, and only so can that be told from one that fits.
@@ -44,15 +47,15 @@ def create_app(settings: Settings, store: Store) -> Flask:
     app.url_map.merge_slashes = False
     install_guard(app, bind_host=settings.bind_host)
     install_error_mapper(app)
-    for method, rule, handler in _routes(store, snapshots):
+    for method, rule, handler in _routes(store, snapshots, routed):
         app.add_url_rule(rule, endpoint=f"{method} {rule}", view_func=handler, methods=[method])
     return app
 
 
-def _routes(store: Store, snapshots: Snapshots) -> list[tuple[str, str, Handler]]:
+def _routes(store: Store, snapshots: Snapshots, routed: Callable[[str], None]) -> list[tuple[str, str, Handler]]:
     return [
         ("GET", "/system/functions", list_functions(store)),
-        ("POST", "/system/functions", create(store, snapshots)),
+        ("POST", "/system/functions", create(store, snapshots, routed)),
         ("PUT", "/system/functions", update(store, snapshots)),
         ("DELETE", "/system/functions", delete(store, snapshots)),
         ("GET", "/system/function/<name:name>", read(store)),

@@ -20,8 +20,8 @@ from gateway_plugin.store import Store
 _log = logging.getLogger(__name__)
 
 
-def create(store: Store, snapshots: Snapshots) -> Callable[[], flask.Response]:
-    """202; 400 for what cannot be accepted, 409 where the function exists."""
+def create(store: Store, snapshots: Snapshots, routed: Callable[[str], None]) -> Callable[[], flask.Response]:
+    """202, once calls of it are `routed`; 400 for what cannot be accepted, 409 where the function exists."""
 
     def handler() -> flask.Response:
         spec = function_spec(flask.request)
@@ -35,6 +35,7 @@ def create(store: Store, snapshots: Snapshots) -> Callable[[], flask.Response]:
             return record
 
         store.update_function(spec.name, add)
+        routed(spec.name)
         _log.info("created %s, revision %s, %d replicas", spec.name, record.revision, record.replicas)
         return accepted(revision=record.revision)
 

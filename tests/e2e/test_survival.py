@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+import requests
 
 from tests.e2e.machine_under_test import ECHO, MachineUnderTest
 from tests.load import Load
@@ -120,6 +121,14 @@ def test_what_has_no_room_is_pending_with_its_reason_and_the_rest_serves(machine
     assert "MiB of memory" in machine.view("huge").reason
     assert machine.post("echo").status_code == 200
     assert subprocess.call(["curl", "-sf", "-X", "DELETE", "-d", '{"functionName":"huge"}', _functions(machine)]) == 0
+
+
+def test_a_function_that_was_just_accepted_can_be_called_at_once(machine: MachineUnderTest) -> None:
+    machine.write_function("fresh", ECHO)
+    body = {"service": "fresh", "image": "fresh"}
+    assert requests.post(_functions(machine), json=body, timeout=60).status_code == 202
+    assert machine.post("fresh").status_code == 200
+    assert requests.delete(_functions(machine), json={"functionName": "fresh"}, timeout=60).status_code == 202
 
 
 def test_scaled_to_zero_the_next_requests_wake_it_and_none_fails(machine: MachineUnderTest) -> None:
