@@ -41,7 +41,10 @@ def test_a_form_holds_it_as_its_file_or_under_its_name() -> None:
     ("asked", "says"),
     [
         (request(b"-", "multipart/form-data"), "has no file"),
-        (request(b"-", "multipart/form-data", a=SOUND, b=SOUND), r"several files \(a, b\); call the one that is meant audio"),
+        (
+            request(b"-", "multipart/form-data", a=SOUND, b=SOUND),
+            r"several files \(a, b\); call the one that is meant audio",
+        ),
         (request(b'{"audio": "%%%"}', "application/json"), "not base64"),
         (request(b'{"audio": "\xc3\xa9"}', "application/json"), "not base64"),
         (request(b'{"url": "http://example"}', "application/json"), "missing required field `audio`|unknown field"),
