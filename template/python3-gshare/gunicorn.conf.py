@@ -53,8 +53,10 @@ def on_exit(server: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """The app is there, in the process that serves: take over SIGTERM and begin to load."""
     from gshare.drain import install
+    from gshare.malloc import share_pools
     from gshare.server import runtime_of
 
+    share_pools()
     runtime = runtime_of(worker.wsgi)
     install(worker, runtime)
     runtime.start()

@@ -64,7 +64,8 @@ def read_request(max_body_bytes: int) -> Request:
     try:
         body = sent.get_data()
         files = {
-            field: Upload(file.filename or "", file.mimetype, file.stream.read()) for field, file in sent.files.items()
+            name or "": Upload(file.filename or "", file.mimetype, file.stream.read())
+            for name, file in sent.files.items()
         }
     except RequestEntityTooLarge as error:
         raise TooLarge(f"the body is larger than {max_body_bytes} bytes, the limit here") from error

@@ -304,6 +304,15 @@ def test_files_of_a_form_reach_decode() -> None:
     assert answer.get_json() == {"square": 25}
 
 
+def test_a_file_of_a_form_that_has_no_name_is_called_by_the_empty_one() -> None:
+    handler = SQUARES.replace("number = request.json(float)", "number = float(request.files[''].data)")
+    form = b'--x\r\nContent-Disposition: form-data; filename="n"\r\n\r\n6\r\n--x--'
+    with served(handler) as client:
+        answer = client.post("/", data=form, content_type="multipart/form-data; boundary=x")
+
+    assert answer.get_json() == {"square": 36}
+
+
 @pytest.mark.parametrize(
     ("env", "says"),
     [
