@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,8 @@ from gateway_plugin.settings import LOOPBACK_HOSTS
 
 DEFAULT_GATEWAY = "http://127.0.0.1:8080"
 DEPLOY_TIMEOUT_S = 60.0
+PATIENCE_S = 20.0
+"""How long a gateway that is not available now is asked again."""
 FUNCTIONS_PATH = "/system/functions"
 
 
@@ -69,15 +72,28 @@ def deploy(specs: Iterable[FunctionSpec], gateway: str, *, timeout_s: float = DE
 
 def _deploy_one(session: requests.Session, spec: FunctionSpec, gateway: str, *, timeout_s: float) -> Action:
     body = msgspec.json.encode(spec)
-    answer = _send(session, "PUT", gateway, body=body, timeout_s=timeout_s)
+    answer = _send_patiently(session, "PUT", gateway, body=body, timeout_s=timeout_s)
     action = Action.UPDATED
     if answer.status_code == 404:
-        answer = _send(session, "POST", gateway, body=body, timeout_s=timeout_s)
+        answer = _send_patiently(session, "POST", gateway, body=body, timeout_s=timeout_s)
         action = Action.CREATED
     if answer.status_code not in (200, 202):
         text = answer.text.strip() or answer.reason
         raise GatewayError(f"{gateway} answered {answer.status_code}: {text}")
     return action
+
+
+def _send_patiently(
+    session: requests.Session, method: str, gateway: str, *, body: bytes, timeout_s: float
+) -> requests.Response:
+    """`_send`, again while the gateway says 503 and when to come back, e.g. since Redis is just starting."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = _send(session, method, gateway, body=body, timeout_s=timeout_s)
+        pause = answer.headers.get("Retry-After", "") if answer.status_code == 503 else ""
+        if not pause.isdecimal() or time.monotonic() + int(pause) > deadline:
+            return answer
+        time.sleep(int(pause))
 
 
 def _send(session: requests.Session, method: str, gateway: str, *, body: bytes, timeout_s: float) -> requests.Response:

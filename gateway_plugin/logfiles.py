@@ -25,7 +25,7 @@ def _cap(path: Path, max_bytes: int) -> bool:
             file.seek(0)
             file.truncate()
             file.write(newest)
-    except FileNotFoundError:
+    except OSError:  # gone, no file, no room: the next look may do better
         return False
     return True
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import requests
 from gshare.wire import Channel, Message, WireError, connect
 
@@ -14,13 +16,17 @@ from gateway_plugin.listeners import port_is_free
 from gateway_plugin.logfiles import tail
 from gateway_plugin.main import open_store
 from gateway_plugin.paths import Paths
-from gateway_plugin.processes import identify, python_command, spawn
+from gateway_plugin.processes import ProcessId, python_command, spawn
 from gateway_plugin.settings import Settings
 from gateway_plugin.supervisor.daemon import child_environment
+from gateway_plugin.supervisor.lock import holder
 from gateway_plugin.supervisor.protocol import AskStatus, AskStop, Processes
 
 POLL_S = 0.05
 START_TIMEOUT_S = 60.0
+GONE_S = 3.0
+"""Without a supervisor for this time nothing is going to come up."""
+STOPPED_MEANWHILE = "the supervisor is gone: it was stopped meanwhile, or could not start"
 HOPELESS_RESTARTS = 5
 """A process that died this often while starting is not going to come up."""
 
@@ -33,6 +39,16 @@ def gateway_url(settings: Settings) -> str:
 def processes(paths: Paths) -> Processes | None:
     """What the supervisor says; None if none runs."""
     return _ask(paths, AskStatus(), timeout_s=5.0)
+
+
+def settings_in_force(running: Processes) -> Settings:
+    """What the running machine was started with, which this shell's environment may not repeat."""
+    return Settings.from_env(running.settings)
+
+
+def is_gone(paths: Paths) -> bool:
+    """Whether no supervisor runs."""
+    return holder(paths.supervisor_lock) is None
 
 
 def _ask(paths: Paths, request: Message, *, timeout_s: float) -> Processes | None:
@@ -49,29 +65,33 @@ def _ask(paths: Paths, request: Message, *, timeout_s: float) -> Processes | Non
         channel.close()
 
 
-def start(settings: Settings, *, progress: Callable[[str], None]) -> None:
-    """Start the supervisor and wait until the gateway answers; on failure everything is stopped again.
+def start(settings: Settings, *, progress: Callable[[str], None]) -> bool:
+    """Start the supervisor and wait until the gateway answers; False if it adopted what an earlier one left running.
+
+    On failure what this call started is stopped again; what was running before serves on.
 
     Raises:
         StartError: what is wrong and what to do.
     """
     paths = Paths(settings.home)
-    _check_before_start(settings, paths)
-    spawn_supervisor(settings)
-    try:
-        _wait_until_up(settings, paths, progress)
-    except StartError:
-        stop(settings)
-        raise
-
-
-def _check_before_start(settings: Settings, paths: Paths) -> None:
+    fresh = not _anything_runs(paths)
+    _check_before_start(settings, fresh=fresh)
     try:
         paths.create()
     except OSError as error:
         raise StartError(f"GSHARE_HOME={str(paths.home)!r} cannot be used: {error}") from error
-    adopting = any(paths.processes.glob("dataplane-*.json"))
-    if not adopting and not port_is_free(settings.bind_host, settings.port):
+    try:
+        spawn_supervisor(settings)
+        _wait_until_up(settings, paths, progress)
+    except StartError:
+        if fresh:
+            stop(settings)
+        raise
+    return fresh
+
+
+def _check_before_start(settings: Settings, *, fresh: bool) -> None:
+    if fresh and not port_is_free(settings.bind_host, settings.port):
         raise StartError(
             f"{settings.bind_host}:{settings.port} is taken by another program; stop it, or set GSHARE_PORT to another"
         )
@@ -98,9 +118,14 @@ def spawn_supervisor(settings: Settings) -> None:
 
 def _wait_until_up(settings: Settings, paths: Paths, progress: Callable[[str], None]) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
+    alive_at = time.monotonic()
     url, said = gateway_url(settings), ""
     while time.monotonic() < deadline:
         state = processes(paths)
+        if holder(paths.supervisor_lock) is not None:
+            alive_at = time.monotonic()
+        elif time.monotonic() - alive_at > GONE_S:
+            raise StartError(f"{STOPPED_MEANWHILE}; the end of its log:\n{_log_end(paths, 'supervisor')}")
         if state is not None:
             _refuse_hopeless(state, paths)
             waiting = [one.name for one in state.processes if one.state != "running"]
@@ -117,8 +142,12 @@ def _wait_until_up(settings: Settings, paths: Paths, progress: Callable[[str], N
 def _refuse_hopeless(state: Processes, paths: Paths) -> None:
     for one in state.processes:
         if one.restarts >= HOPELESS_RESTARTS:
-            lines = tail(paths.logs / f"{one.name}.log", lines=8)
-            raise StartError(f"{one.name} does not stay up ({one.last_exit}); the end of its log:\n{lines}")
+            text = f"{one.name} does not stay up ({one.last_exit}); the end of its log:"
+            raise StartError(f"{text}\n{_log_end(paths, one.name)}")
+
+
+def _log_end(paths: Paths, name: str) -> str:
+    return tail(paths.logs / f"{name}.log", lines=8)
 
 
 def _healthy(url: str) -> bool:
@@ -135,22 +164,37 @@ def stop(settings: Settings) -> bool:
         StartError: the supervisor does not answer or does not end.
     """
     paths = Paths(settings.home)
-    if processes(paths) is None:
-        if not _left_behind(paths):
-            paths.remove_run()
-            return False
+    if not _anything_runs(paths):
+        paths.remove_run()
+        return False
+    if holder(paths.supervisor_lock) is None:
         spawn_supervisor(settings)
         _wait(lambda: processes(paths) is not None, START_TIMEOUT_S, "the supervisor does not answer")
-    supervisor = identify(int(paths.supervisor_lock.read_text()))
     timeout_s = settings.drain_timeout_s * 4 + START_TIMEOUT_S
-    _ask(paths, AskStop(), timeout_s=timeout_s)
+    supervisor = holder(paths.supervisor_lock)
+    if _ask(paths, AskStop(), timeout_s=timeout_s) is None and supervisor is not None:
+        supervisor.send(signal.SIGTERM)  # its socket is gone, or not there yet
     _wait(lambda: supervisor is None or not supervisor.alive(), timeout_s, "the supervisor does not end")
     return True
 
 
-def _left_behind(paths: Paths) -> bool:
-    """Whether an earlier supervisor left processes or replicas."""
-    return any(paths.processes.glob("*.json")) or any(paths.replicas.glob("*/record.json"))
+def _anything_runs(paths: Paths) -> bool:
+    """Whether a supervisor runs, or one left processes or replicas that do."""
+    records = (*paths.processes.glob("*.json"), *paths.replicas.glob("*/record.json"))
+    return holder(paths.supervisor_lock) is not None or any(_runs(record) for record in records)
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What the supervisor's and the agent's records have in common."""
+
+    process: ProcessId
+
+
+def _runs(record: Path) -> bool:
+    try:
+        return msgspec.json.decode(record.read_bytes(), type=_Record).process.alive()
+    except (OSError, msgspec.MsgspecError):
+        return False
 
 
 def _wait(condition: Callable[[], bool], timeout_s: float, problem: str) -> None:

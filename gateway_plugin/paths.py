@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 SOCKET_PATH_LIMIT = 107
 """Bytes that fit into a unix socket's address on Linux."""
+SHORT_PLACE = Path("/tmp")
+"""Not TMPDIR: every shell must find the same place again, and that folder may be too deep itself."""
 REPLICA_ID_LENGTH = 30
 _LONGEST_SOCKET_NAME = "replicas/" + "n" * REPLICA_ID_LENGTH + "/http.sock"
 
@@ -23,12 +24,12 @@ class Paths:
 
     @property
     def run(self) -> Path:
-        """Sockets and pid files, 0700; under the temporary directory where `home` is too deep for a socket's name."""
+        """Sockets and pid files, 0700; under `/tmp` where `home` is too deep for a socket's name."""
         run = self.home / "run"
         if len(os.fsencode(run / _LONGEST_SOCKET_NAME)) <= SOCKET_PATH_LIMIT:
             return run
         digest = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:8]
-        return Path(tempfile.gettempdir()) / f"gshare-{os.getuid()}-{digest}"
+        return SHORT_PLACE / f"gshare-{os.getuid()}-{digest}"
 
     @property
     def logs(self) -> Path:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,7 +31,10 @@ class ProcessId(msgspec.Struct, frozen=True):
         """Whether it still runs; a zombie does not."""
         stat = _stat(self.pid)
         return (
-            stat is not None and stat[0] not in "ZX" and stat[1] == self.start_ticks and self.boot_id == this_boot_id()
+            stat is not None
+            and stat.state not in "ZX"
+            and stat.start_ticks == self.start_ticks
+            and self.boot_id == this_boot_id()
         )
 
     def open_pidfd(self) -> int | None:
@@ -70,7 +74,7 @@ class ProcessId(msgspec.Struct, frozen=True):
         of its own is left in the group, the kernel gives the number to nobody.
         """
         stat = _stat(self.pid)
-        if self.boot_id == this_boot_id() and (stat is None or stat[1] == self.start_ticks):
+        if self.boot_id == this_boot_id() and (stat is None or stat.start_ticks == self.start_ticks):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
@@ -78,7 +82,7 @@ class ProcessId(msgspec.Struct, frozen=True):
 def identify(pid: int) -> ProcessId | None:
     """The identity of a running process, None if there is none of that number."""
     stat = _stat(pid)
-    return None if stat is None else ProcessId(pid, stat[1], this_boot_id())
+    return None if stat is None else ProcessId(pid, stat.start_ticks, this_boot_id())
 
 
 @cache
@@ -87,14 +91,22 @@ def this_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _stat(pid: int) -> tuple[str, int] | None:
-    """(state letter, start ticks) of /proc/PID/stat."""
+class _Stat(NamedTuple):
+    """What /proc/PID/stat says."""
+
+    state: str
+    """One letter."""
+    parent: int
+    start_ticks: int
+
+
+def _stat(pid: int) -> _Stat | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text[text.rindex(")") + 2 :].split()
-    return fields[0], int(fields[19])
+    return _Stat(fields[0], int(fields[1]), int(fields[19]))
 
 
 def spawn(
@@ -138,6 +150,20 @@ def reap_orphans(known: Mapping[int, subprocess.Popen[bytes]]) -> None:
         else:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(found.si_pid, 0)
+
+
+def kill_children() -> None:
+    """SIGKILL every child of this process and wait for it, those included that it inherits meanwhile as subreaper."""
+    while children := _children():
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        for pid in children:
+            os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    pids = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    return [pid for pid in pids if (stat := _stat(pid)) is not None and stat.parent == os.getpid()]
 
 
 def python_command(*arguments: str) -> list[str]:

@@ -37,18 +37,23 @@ def up(settings: Settings, stack_file: Path, *, only: Sequence[str]) -> int:
     """
     stack = read_stack(stack_file, os.environ, names=only)
     _check_folders(settings, stack)
-    running = machine.processes(Paths(settings.home))
-    if running is None:
-        console.print(f"starting gateway, agent and Redis (state in {settings.home})")
-        machine.start(settings, progress=lambda text: console.print(f"  {text}"))
-    else:
-        _say_running(settings, running)
+    fresh = _bring_up(settings)
     if not _apply(stack, machine.gateway_url(settings)):
-        if running is None:
+        if fresh:
             machine.stop(settings)
             console.print("nothing was deployed, so everything is stopped again")
         return 1
     return _wait_and_show(settings, stack)
+
+
+def _bring_up(settings: Settings) -> bool:
+    """Whether nothing ran before, so that everything may be stopped again if it comes to nothing."""
+    running = machine.processes(Paths(settings.home))
+    if running is not None:
+        _say_running(settings, running)
+        return False
+    console.print(f"starting gateway, agent and Redis (state in {settings.home})")
+    return machine.start(settings, progress=lambda text: console.print(f"  {text}"))
 
 
 def _check_folders(settings: Settings, stack: Stack) -> None:
@@ -86,7 +91,7 @@ def _apply(stack: Stack, url: str) -> bool:
 def _wait_and_show(settings: Settings, stack: Stack) -> int:
     url = machine.gateway_url(settings)
     names = {function.spec.name for function in stack.functions}
-    views = _wait_until_settled(url, names, timeout_s=settings.start_timeout_s)
+    views = _wait_until_settled(settings, url, names=names)
     console.print()
     console.print(functions_table(views, devices=client.devices(url), url=url))
     others = sorted(view.name.partition(".")[0] for view in views if view.name not in names)
@@ -97,12 +102,14 @@ def _wait_and_show(settings: Settings, stack: Stack) -> int:
     return 1 if any(view.failures for view in views if view.name in names) else 0
 
 
-def _wait_until_settled(url: str, names: set[str], *, timeout_s: float) -> list[GshareFunctionView]:
+def _wait_until_settled(settings: Settings, url: str, *, names: set[str]) -> list[GshareFunctionView]:
     """Wait until each function serves as wanted, is pending, or has failed; tells each change once."""
     said: dict[str, str] = {}
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + settings.start_timeout_s
     while True:
         views = _functions_or_none(url)
+        if not views and machine.is_gone(Paths(settings.home)):
+            raise StartError(f"{machine.STOPPED_MEANWHILE}; `make up` starts it again")
         waiting = False
         for view in views:
             if view.name in names:
@@ -154,7 +161,7 @@ def show_status(settings: Settings) -> int:
     if running is None:
         console.print(f"nothing runs with GSHARE_HOME={settings.home}; `make up` starts it")
         return 1
-    url = machine.gateway_url(settings)
+    url = machine.gateway_url(machine.settings_in_force(running))
     console.print(processes_table(running.processes))
     console.print()
     console.print(functions_table(client.functions(url), devices=client.devices(url), url=url))
@@ -165,7 +172,9 @@ def show_status(settings: Settings) -> int:
 def deploy_file(settings: Settings, stack_file: Path, *, only: Sequence[str], gateway: str) -> int:
     """Apply a stack file to a gateway. Returns 1 if a function could not be deployed."""
     stack = read_stack(stack_file, os.environ, names=only)
-    url = choose_gateway(gateway or machine.gateway_url(settings), stack.gateway, os.environ)
+    running = machine.processes(Paths(settings.home))
+    own = machine.gateway_url(machine.settings_in_force(running) if running else settings)
+    url = choose_gateway(gateway or own, stack.gateway, os.environ)
     failed = 0
     for outcome in deploy([function.spec for function in stack.functions], url):
         failed += outcome.action is Action.FAILED

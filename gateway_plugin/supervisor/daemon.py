@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import fcntl
 import logging
 import os
 import signal
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from gshare.wire import FrameReader, WireError, encode
@@ -18,9 +18,10 @@ from gshare.wire import FrameReader, WireError, encode
 from gateway_plugin.listeners import listen_unix
 from gateway_plugin.logfiles import cap_logs
 from gateway_plugin.paths import Paths
-from gateway_plugin.processes import reap_orphans
+from gateway_plugin.processes import kill_children, reap_orphans
 from gateway_plugin.settings import Settings
 from gateway_plugin.supervisor.child import Child, ChildSpec
+from gateway_plugin.supervisor.lock import take
 from gateway_plugin.supervisor.protocol import AskStatus, AskStop, Offer, Processes, Request
 
 log = logging.getLogger(__name__)
@@ -44,9 +45,10 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._askers: list[socket.socket] = []
         """Connections that asked to stop: answered when all is down."""
+        self._run_folder = _inode(self._paths.run)
 
     async def run(self) -> None:
-        """Until SIGTERM, SIGINT or AskStop; then every child is stopped and the run folder emptied."""
+        """Until SIGTERM, SIGINT or AskStop, or the run folder is removed; then all is stopped, nothing is left."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,7 +65,9 @@ class Supervisor:
             await child.stop()
         loop.remove_reader(listener)
         listener.close()
-        self._paths.remove_run()
+        kill_children()  # what functions started and left behind, in sessions of its own
+        if _inode(self._paths.run) == self._run_folder:
+            self._paths.remove_run()
         self._answer_askers()
 
     async def _watch(self) -> None:
@@ -71,12 +75,19 @@ class Supervisor:
         while True:
             await asyncio.sleep(HEARTBEAT_CHECK_S)
             ticks += 1
+            self._stop_if_removed()
             for child in self._children:
                 child.check_heartbeat()
             if ticks % int(PROBE_S / HEARTBEAT_CHECK_S) == 0:
                 await asyncio.gather(*(child.check_probe() for child in self._children))
             if ticks % int(LOG_CHECK_S / HEARTBEAT_CHECK_S) == 0:
                 cap_logs(self._paths.logs, max_bytes=self._settings.log_max_bytes)
+
+    def _stop_if_removed(self) -> None:
+        """Without its sockets and records nobody could find, stop or adopt this machine any more."""
+        if _inode(self._paths.run) != self._run_folder:
+            log.error("%s was removed: stopping everything", self._paths.run)
+            self._stop.set()
 
     def _reap(self) -> None:
         reap_orphans({child.popen.pid: child.popen for child in self._children if child.popen is not None})
@@ -131,6 +142,13 @@ class Supervisor:
             connection.close()
 
 
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
 def child_environment(settings: Settings) -> dict[str, str]:
     """This process's environment with every setting spelled out, so that children agree."""
     return dict(os.environ) | settings.to_env() | {"PYTHONUNBUFFERED": "1"}
@@ -146,13 +164,7 @@ def become_daemon(paths: Paths) -> int | None:
     os.setsid()
     if os.fork() > 0:
         os._exit(0)
-    descriptor = os.open(paths.supervisor_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    descriptor = take(paths.supervisor_lock)
+    if descriptor is not None:
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     return descriptor

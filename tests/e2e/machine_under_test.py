@@ -19,6 +19,7 @@ from gateway_plugin.errors import PluginError
 from gateway_plugin.openfaas.gshare_views import GshareFunctionView
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
+from gateway_plugin.supervisor.lock import holder
 
 POLL_S = 0.02
 PATIENCE_S = 90.0
@@ -118,7 +119,9 @@ class MachineUnderTest:
         return {one.name: one.pid for one in running.processes} if running else {}
 
     def supervisor_pid(self) -> int:
-        return int(self.paths.supervisor_lock.read_text())
+        supervisor = holder(self.paths.supervisor_lock)
+        assert supervisor is not None
+        return supervisor.pid
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
         """Until the condition holds; the logs are shown if it does not in time."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 
 def processes_of(machine: MachineUnderTest) -> list[str]:
-    """Command lines of all processes that carry this machine's home in their environment."""
+    """Command lines of all processes, replicas too, that carry this machine's home in their environment."""
     found = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or folder.name == str(os.getpid()):
@@ -25,7 +28,7 @@ def processes_of(machine: MachineUnderTest) -> list[str]:
             command = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if f"GSHARE_HOME={machine.paths.home}".encode() in environment.split(b"\0"):
+        if os.fsencode(machine.paths.home) in environment:
             found.append(command.replace(b"\0", b" ").decode())
     return found
 
@@ -134,3 +137,66 @@ def test_a_machine_whose_supervisor_was_killed_can_still_be_stopped(fresh_machin
     assert machine.post("echo").status_code == 200, "the rest serves on"
     assert machine.gshare("down").returncode == 0
     assert processes_of(machine) == []
+
+
+def test_removing_its_home_stops_a_machine(fresh_machine: MachineUnderTest) -> None:
+    machine = fresh_machine
+    machine.write_stack(echo={})
+    machine.up()
+    shutil.rmtree(machine.paths.home)
+    shutil.rmtree(machine.paths.run, ignore_errors=True)  # elsewhere, where the test's folder is deep
+    machine.wait(lambda: processes_of(machine) == [], "everything has ended")
+
+
+def test_down_ends_what_functions_have_detached(fresh_machine: MachineUnderTest) -> None:
+    machine = fresh_machine
+    detach = "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    machine.write_function("detaching", detach + "def handle(event, context):\n    return 'x'\n")
+    machine.write_stack(detaching={})
+    machine.up()
+    assert any(command.startswith("sleep 600") for command in processes_of(machine))
+    assert machine.gshare("down").returncode == 0
+    assert processes_of(machine) == []
+
+
+def test_down_while_up_still_waits_ends_both_with_a_clear_message(fresh_machine: MachineUnderTest) -> None:
+    machine = fresh_machine
+    machine.write_function("slow", "import threading\nthreading.Event().wait()\ndef handle(event, context): ...\n")
+    machine.write_stack(slow={})
+    command = [sys.executable, "-m", "gateway_plugin.cli", "up"]
+    with subprocess.Popen(command, cwd=machine.folder, env=machine.env, text=True, stderr=subprocess.PIPE) as up:
+        try:
+            machine.wait(
+                lambda: [one.state for one in machine.view("slow").replicas] == ["starting"], "the function loads"
+            )
+            assert machine.gshare("down").returncode == 0
+            _, told = up.communicate()
+        finally:
+            up.kill()
+    assert up.returncode == 1
+    assert "stopped meanwhile" in told
+    assert processes_of(machine) == []
+
+
+def test_an_adopted_machine_serves_on_though_nothing_new_can_be_deployed(fresh_machine: MachineUnderTest) -> None:
+    machine = fresh_machine
+    machine.write_stack(echo={})
+    machine.up()
+    os.kill(machine.supervisor_pid(), signal.SIGKILL)
+    machine.wait(lambda: not machine.process_pids(), "the supervisor is gone")
+    with (machine.functions / "echo" / "huge.bin").open("wb") as file:
+        file.truncate(65 * 1024**2)
+    done = machine.gshare("up")
+    assert done.returncode == 1
+    assert "holds more than 64 MiB" in done.stdout
+    assert machine.post("echo").status_code == 200
+    assert machine.process_pids()
+
+
+def test_status_and_deploy_find_the_port_of_the_running_machine_by_themselves(fresh_machine: MachineUnderTest) -> None:
+    machine = fresh_machine
+    machine.write_stack(echo={})
+    machine.up()
+    port = machine.env.pop("GSHARE_PORT")
+    assert f":{port}/function/echo" in machine.gshare("status").stdout
+    machine.deploy()

@@ -38,6 +38,8 @@ class ScriptedGateway:
                 self.send_response(status)
                 if status == 301:
                     self.send_header("Location", "/elsewhere")
+                if status == 503:
+                    self.send_header("Retry-After", "0")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -92,6 +94,13 @@ def test_no_other_status_counts_as_deployed(gateway: ScriptedGateway, status: in
     (outcome,) = deploy([ECHO], gateway.url)
     assert outcome.action is Action.FAILED
     assert f"answered {status}" in outcome.message
+
+
+def test_a_gateway_that_says_when_to_come_back_is_asked_again(gateway: ScriptedGateway) -> None:
+    gateway.answers = [(503, "Redis is loading"), (404, ""), (503, "Redis is away"), (202, "")]
+    (outcome,) = deploy([ECHO], gateway.url)
+    assert [method for method, _, _ in gateway.calls] == ["PUT", "PUT", "POST", "POST"]
+    assert outcome.action is Action.CREATED
 
 
 def test_outcomes_come_one_by_one(gateway: ScriptedGateway) -> None:

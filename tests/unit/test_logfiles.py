@@ -30,3 +30,9 @@ def test_the_tail_of_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert tail(tmp_path / "none.log", lines=3) == ""
     (tmp_path / "a.log").write_text("1\n2\n3\n4\n")
     assert tail(tmp_path / "a.log", lines=2) == "3\n4"
+
+
+def test_what_cannot_be_cut_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    (tmp_path / "a.log").mkdir()
+    (tmp_path / "b.log").write_bytes(b"x\n" * 100)
+    assert cap_logs(tmp_path, max_bytes=100) == [tmp_path / "b.log"]

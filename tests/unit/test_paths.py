@@ -7,6 +7,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from gateway_plugin.paths import REPLICA_ID_LENGTH, SOCKET_PATH_LIMIT, Paths
 
 
@@ -18,9 +20,14 @@ def test_the_run_folder_is_under_home_and_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(Paths(home).run.stat().st_mode) == 0o700
 
 
-def test_a_deep_home_gets_its_sockets_under_the_temporary_folder(tmp_path: Path) -> None:
+def test_a_deep_home_gets_its_sockets_in_a_short_place_whatever_the_shells_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = Paths(tmp_path / ("x" * 100))
-    assert paths.run.parent == Path(tempfile.gettempdir())
+    before = paths.run
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert paths.run == before
     longest = paths.replica_http("n" * REPLICA_ID_LENGTH)
     assert len(os.fsencode(longest)) <= SOCKET_PATH_LIMIT
 

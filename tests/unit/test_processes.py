@@ -81,6 +81,28 @@ def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         spawn(["/no-such-program"], env={}, log=tmp_path / "log")
 
 
+def test_all_children_are_killed_and_what_they_leave_behind_with_them() -> None:
+    code = (
+        "import ctypes, subprocess, sys; from gateway_plugin.processes import kill_children\n"
+        "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # inherits orphans, as the supervisor does\n"
+        "deep = [sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(600)']\n"
+        "middle = f'import subprocess; subprocess.Popen({deep!r}, start_new_session=True).wait()'\n"
+        "subprocess.Popen([sys.executable, '-c', middle])\n"
+        "sys.stdin.readline()\n"
+        "kill_children()\n"
+        "print('done', flush=True)\n"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdin is not None
+        assert parent.stdout.readline() == b"1\n"
+        parent.stdin.write(b"\n")
+        parent.stdin.flush()
+        assert parent.stdout.read() == b"done\n", "read to its end: nobody else has the pipe open"
+    assert parent.returncode == 0
+
+
 def test_dead_children_are_reaped_and_keep_their_exit_code() -> None:
     known = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
     os.waitid(os.P_PID, known.pid, os.WEXITED | os.WNOWAIT)
