@@ -13,12 +13,14 @@ from gateway_plugin.openfaas.gshare_views import DeviceView, GshareFunctionView,
 from gateway_plugin.supervisor.protocol import ProcessStatus
 
 NOT_ENFORCED = "Shares are placed and shown, but not enforced yet: functions on one device can slow each other down."
+URL = "URL"
+"""Heading of the one column that is pasted, so never broken."""
 _CONTENT_TYPES = {".json": "application/json", ".jpg": "image/jpeg", ".png": "image/png", ".wav": "audio/wav"}
 
 
 def functions_table(functions: Iterable[GshareFunctionView], *, devices: Iterable[DeviceView], url: str) -> Table:
     """One row a function: replicas ready of wanted, device, share, weights, URL, and what is wrong if anything is."""
-    table = _table("FUNCTION", "REPLICAS", "DEVICE", "SHARE", "WEIGHTS", "URL", "")
+    table = _table("FUNCTION", "REPLICAS", "DEVICE", "SHARE", "WEIGHTS", URL, "")
     known = {device.id: device for device in devices}
     for one in functions:
         active = [replica for replica in one.replicas if replica.state != ReplicaState.DRAINING]
@@ -63,7 +65,7 @@ def processes_table(processes: Iterable[ProcessStatus]) -> Table:
 def _table(*headings: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading == URL)
     return table
 
 

@@ -86,7 +86,7 @@ def _json_object(request: flask.Request) -> dict[str, Any]:
         raise BadRequest("body: empty; a JSON object is expected")
     try:
         raw = msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"body: not a JSON object: {error}") from error
     return {key: value for key, value in raw.items() if value is not None}
 
@@ -94,7 +94,7 @@ def _json_object(request: flask.Request) -> dict[str, Any]:
 def _convert(raw: dict[str, Any], kind: type[Body]) -> Body:
     try:
         return msgspec.convert(raw, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise BadRequest(f"body: {error}") from error
 
 

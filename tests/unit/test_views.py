@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from gateway_plugin.model import FunctionRecord, FunctionSpec, FunctionStatus
+from gateway_plugin.openfaas.gshare_views import gshare_function_view
 from gateway_plugin.supervisor.protocol import ProcessStatus
-from gateway_plugin.views import curl_line, processes_table
+from gateway_plugin.views import curl_line, functions_table, processes_table
 
 
 def test_a_curl_line_names_type_file_and_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +41,14 @@ def test_a_process_that_waits_shows_how_it_ended() -> None:
     assert cells[0] == ["api"]
     assert cells[2] == ["-"]
     assert cells[5] == ["killed by signal 9"]
+
+
+def test_a_url_stays_whole_beside_a_long_name_and_reason() -> None:
+    record = FunctionRecord(
+        spec=FunctionSpec(service="f" * 40, image="f"), replicas=1, revision="r", code_digest="d", created_at=""
+    )
+    status = FunctionStatus(name=record.name, pending=1, reason="needs " + 300 * "9" + " MiB of memory")
+    view = gshare_function_view(record, status, invocations=0, devices=[])
+    output = io.StringIO()
+    Console(file=output, width=120).print(functions_table([view], devices=[], url="http://127.0.0.1:18080"))
+    assert f"http://127.0.0.1:18080/function/{40 * 'f'}" in output.getvalue()

@@ -91,6 +91,7 @@ def test_yaml_booleans_and_numbers_become_text(api: ControlApi) -> None:
         (b"[]", "not a JSON object"),
         (b'"echo"', "not a JSON object"),
         (b"\xff\xfe", "not a JSON object"),
+        (b'{"labels": ' + b'{"a":' * 9000 + b"1" + b"}" * 9001, "not a JSON object"),
         (b"{}", "service"),
         (b'{"service": "echo"}', "image"),
         (b'{"service": 1, "image": "a"}', "service"),
