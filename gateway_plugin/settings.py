@@ -91,7 +91,7 @@ class Settings:
     drain_timeout_s: float = _setting(parse_duration_s, 30.0, low=0.1, high=3600)
     """Longest time a replica that is to stop may take to finish what it has."""
     backoff_max_s: float = _setting(parse_duration_s, 30.0, low=0.1, high=3600)
-    """Longest pause between restarts of a process or replica that keeps dying."""
+    """Longest pause between restarts of a process that keeps dying. A replica's pauses grow to one minute."""
     log_max_bytes: int = _setting(_whole, 32 * 1024**2, low=64 * 1024)
     """A log file that grows beyond this is cut to its newest half."""
     log_level: str = _setting(str, "INFO")
