@@ -14,7 +14,10 @@ _POLL_S = 0.01
 
 
 def until_routed(store: Store, counters: Counters) -> Callable[[str], None]:
-    """A wait for one function, by canonical name; gives up after LONGEST_WAIT_S. Raises: StoreUnavailable."""
+    """A wait for one function, by canonical name; gives up after LONGEST_WAIT_S. Raises: StoreUnavailable.
+
+    There is none while some worker has no table yet: such a worker holds requests instead of answering 404.
+    """
 
     def wait(name: str) -> None:
         deadline = time.monotonic() + LONGEST_WAIT_S
@@ -25,5 +28,6 @@ def until_routed(store: Store, counters: Counters) -> Callable[[str], None]:
 
 
 def _known(store: Store, counters: Counters, name: str) -> bool:
-    table = store.routes()
-    return table is not None and name in table.functions and counters.applied_version() >= table.version
+    applied = counters.applied_version()
+    table = store.routes() if applied else None
+    return not applied or (table is not None and name in table.functions and applied >= table.version)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway_plugin.listeners import listen_tcp
+from gateway_plugin.paths import Paths
 from gateway_plugin.processes import python_command
 from gateway_plugin.store import Store
 from tests.contract.http_client import HttpClient
@@ -32,7 +33,7 @@ def functions() -> Iterator[Path]:
 def api_process(functions: Path, redis_server_url: str) -> Iterator[HttpClient]:
     """A running API; its port queues connections from the first moment, so there is nothing to wait for."""
     home = functions / ".home"
-    home.mkdir()
+    Paths(home).create()
     listener = listen_tcp("127.0.0.1", 0)
     env = dict(os.environ) | {
         "GSHARE_HOME": str(home),
