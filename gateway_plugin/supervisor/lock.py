@@ -31,6 +31,6 @@ def holder(path: Path) -> ProcessId | None:
     """The living process that wrote itself down there."""
     try:
         process = msgspec.json.decode(path.read_bytes(), type=ProcessId)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError):
         return None
     return process if process.alive() else None

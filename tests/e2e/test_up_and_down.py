@@ -83,6 +83,13 @@ def test_a_taken_port_is_told_and_nothing_is_started(fresh_machine: MachineUnder
         refused(fresh_machine, f"127.0.0.1:{fresh_machine.port} is taken", "GSHARE_PORT")
 
 
+def test_a_home_that_cannot_be_made_is_told(fresh_machine: MachineUnderTest) -> None:
+    fresh_machine.write_stack(echo={})
+    fresh_machine.env["GSHARE_HOME"] = "/dev/null/home"
+    refused(fresh_machine, "GSHARE_HOME='/dev/null/home' cannot be used")
+    fresh_machine.env["GSHARE_HOME"] = str(fresh_machine.paths.home)
+
+
 def test_an_unreachable_redis_is_told_and_nothing_is_started(fresh_machine: MachineUnderTest) -> None:
     fresh_machine.write_stack(echo={})
     fresh_machine.env["GSHARE_REDIS_URL"] = "redis://127.0.0.1:1/0"

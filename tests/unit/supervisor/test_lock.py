@@ -27,5 +27,6 @@ def test_the_lock_names_its_holder_and_nobody_else_gets_it(tmp_path: Path) -> No
 @pytest.mark.parametrize("text", ["", "17", '{"pid":1,"start_ticks":-1,"boot_id":""}'])
 def test_a_lock_without_a_living_holder_names_nobody(tmp_path: Path, text: str) -> None:
     assert holder(tmp_path / "none") is None
+    assert holder(Path("/dev/null/lock")) is None
     (tmp_path / "lock").write_text(text)
     assert holder(tmp_path / "lock") is None
