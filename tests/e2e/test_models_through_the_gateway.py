@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tritonclient.http import InferenceServerClient, InferInput
 
 from tests.e2e.machine_under_test import MachineUnderTest
 from tests.open_inference import binary_body, read_outputs
@@ -113,6 +114,19 @@ def test_every_function_answers_on_both_protocols(six: MachineUnderTest, tiny: T
     outputs = read_outputs(answer.content, answer.headers)
     assert outputs
     assert all(len(values) == 2 and np.array_equal(values[0], values[1]) for values in outputs.values())
+
+
+def test_tritonclient_infers_through_the_gateway_as_people_use_it(six: MachineUnderTest, digits: Digits) -> None:
+    pictures = np.array(digits.pictures[:20], dtype=object)
+    tensor = InferInput("input", [20], "BYTES").set_data_from_numpy(pictures)
+    client = InferenceServerClient(f"{six.url.removeprefix('http://')}/function/resnet50")
+
+    assert client.is_model_ready("resnet50")
+    labels = client.infer("resnet50", [tensor], parameters={"top_k": 1}).as_numpy("label")
+    client.close()
+
+    right = sum(int(label) == truth for label, truth in zip(labels.flat, digits.labels, strict=False))
+    assert right >= 18
 
 
 def test_garbage_is_refused_and_the_worker_serves_on(six: MachineUnderTest, digits: Digits) -> None:

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tests.fuzz.shooting import BATCHING, GROWTH_BYTES, PEAK_BYTES, Result, shoot
+from tests.fuzz.shooting import GROWTH_BYTES, PEAK_BYTES, SETTINGS, Result, shoot
 from tests.fuzz.shots import shot
 from tests.replica_process import replica
 from tests.tiny_functions import TINY_FUNCTIONS, TinyFunction
@@ -51,7 +51,7 @@ def main(*, names: Sequence[str], shots: int, seed: int, full: bool, show: int |
 
 
 def _env(function: TinyFunction, *, full: bool) -> dict[str, str]:
-    env = function.env() | BATCHING
+    env = function.env() | SETTINGS
     return {name: text for name, text in env.items() if not (full and name == "MODEL_CONFIG")}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz.shooting import BATCHING, shoot
+from tests.fuzz.shooting import SETTINGS, shoot
 from tests.fuzz.shots import shot
 from tests.tiny_functions import TINY_FUNCTIONS, TinyFunction
 
@@ -21,7 +21,7 @@ def function(request: pytest.FixtureRequest) -> Iterator[TinyFunction]:
 
 
 def test_no_body_breaks_a_function_or_what_it_answers_next(function: TinyFunction) -> None:
-    result = shoot(function, seed=7, numbers=range(SHOTS), env=function.env() | BATCHING)
+    result = shoot(function, seed=7, numbers=range(SHOTS), env=function.env() | SETTINGS)
 
     assert result.complaints == []
     assert result.shots == SHOTS
