@@ -197,6 +197,16 @@ def test_a_chunked_body_arrives_whole() -> None:
     assert whole.body == chunked.body
 
 
+def test_a_refusal_that_waits_for_no_body_reaches_a_client_that_is_still_sending_it() -> None:
+    with replica(PLAIN) as it:
+        it.wait_ready()
+        client = it.connect()
+        client.request("PUT", "/_/ready", bytes(10_000_000))
+        refused = finish(client)
+
+    assert refused == 405
+
+
 def test_a_path_keeps_its_slashes_on_the_way_through_the_server() -> None:
     with replica(PLAIN) as it:
         it.wait_ready()
