@@ -240,9 +240,12 @@ def test_an_item_that_is_in_a_pass_when_its_time_ends_is_waited_for() -> None:
     batcher = Batcher(doubler)
     doubler.free.clear()
     with serving(batcher) as requests:
-        late = requests.submit(batcher.infer, [1], [None], deadline=Deadline.after(0.01, "test"))
+        deadline = Deadline.after(0.5, "test")
+        late = requests.submit(batcher.infer, [1], [None], deadline=deadline)
         doubler.wait_started()
-        assert not late.done()
+        with pytest.raises(TimeoutError):
+            late.result(0.6)
+        assert deadline.remaining_s() == 0.0
         doubler.free.set()
         assert late.result(LIMIT_S) == [2]
 
