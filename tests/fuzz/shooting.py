@@ -26,9 +26,9 @@ from tests.unix_http import Answer, UnixConnection
 CLIENTS = 4
 ROUND = 100
 """Shots between two good requests."""
-GROWTH_BYTES = 96 * 2**20
+GROWTH_BYTES = 64 * 2**20
 """Most by which a replica's memory may grow from its first rounds to its last; in a run of 3,500
-shots a leak of 36 kB a body is beyond it."""
+shots a leak of 24 kB a body is beyond it."""
 PEAK_BYTES = 1024 * 2**20
 """Most that shots may take for themselves while they are answered, all clients together."""
 PATIENCE_S = 600
