@@ -1,4 +1,7 @@
-"""`gshare bench batching`: 16 clients with and without batches, in one replica that has the whole device."""
+"""`gshare bench batching`: 16 clients with and without batches, in one replica that has the whole device.
+
+That needs a little room on every unit of the device: `gshare up --functions resnet50,bert`.
+"""
 
 from __future__ import annotations
 

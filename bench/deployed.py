@@ -20,6 +20,8 @@ from gateway_plugin.openfaas.gshare_views import GshareFunctionView
 from gateway_plugin.views import content_type_of
 
 POLL_S = 0.01
+NO_ROOM_S = 15.0
+"""A replica without a place for so long is not only waiting for its predecessor to leave."""
 
 
 def functions(context: Context) -> dict[str, GshareFunctionView]:
@@ -77,10 +79,20 @@ def scale(context: Context, function: str, replicas: int) -> None:
 
 
 def wait_for(context: Context, function: str, condition: Callable[[GshareFunctionView], bool], *, what: str) -> float:
-    """Seconds until the condition holds. Raises: BenchError when it does not within GSHARE_START_TIMEOUT_S."""
-    begin = time.monotonic()
+    """Seconds until the condition holds.
+
+    Raises:
+        BenchError: it does not within GSHARE_START_TIMEOUT_S, or there is no room on this machine's devices.
+    """
+    begin = placed = time.monotonic()
     while not condition(view := described(context, function)):
-        if time.monotonic() - begin > context.settings.start_timeout_s:
+        now = time.monotonic()
+        placed = placed if view.pending else now
+        if now - placed > NO_ROOM_S:
+            raise BenchError(
+                f"{function}: {view.reason}; measure beside fewer functions: gshare down, gshare up --functions NAME,…"
+            )
+        if now - begin > context.settings.start_timeout_s:
             raise BenchError(f"{function}: not {what} within {context.settings.start_timeout_s:g} s: {view.reason}")
         time.sleep(POLL_S)
     return time.monotonic() - begin
