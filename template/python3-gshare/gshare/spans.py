@@ -7,6 +7,7 @@ words; the same text found again adds to its score.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,11 +46,19 @@ def best_answer(context: str, windows: Sequence[Encoding], logits: Sequence[tupl
     found: dict[str, _Span] = {}
     for window, (start, end) in zip(windows, logits, strict=True):
         for span in _spans(window, start, end):
-            text = context[span.start : span.end].lower()
-            known = found.get(text)
-            found[text] = _Span(known.start, known.end, known.score + span.score) if known else span
+            end_with_marks = _past_marks(context, span.end)
+            text = context[span.start : end_with_marks].lower()
+            known = found.get(text, _Span(span.start, end_with_marks, 0.0))
+            found[text] = _Span(known.start, known.end, known.score + span.score)
     best = max(found.values(), key=lambda span: span.score)
     return Answer(context[best.start : best.end], best.start, best.end, best.score)
+
+
+def _past_marks(context: str, place: int) -> int:
+    """The first place from `place` on that begins a character of its own."""
+    while place < len(context) and unicodedata.category(context[place]) == "Mn":
+        place += 1
+    return place
 
 
 def _spans(window: Encoding, start: Logits, end: Logits) -> list[_Span]:

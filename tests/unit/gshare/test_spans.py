@@ -66,3 +66,12 @@ def test_the_question_and_cls_are_never_the_answer() -> None:
     found = best_answer("x y", windows, [(high_outside, high_outside)])
 
     assert set(found.answer) <= set("x y")
+
+
+@pytest.mark.parametrize("marks", ["\u0301", "\u0302\u0323", "\ufe0f"])
+def test_marks_on_the_last_letter_belong_to_the_answer(marks: str) -> None:
+    text = f"a cafe{marks} here"
+
+    found = answer(text, starts={2: 20.0}, ends={5: 20.0})
+
+    assert (found.answer, found.start, found.end) == (f"cafe{marks}", 2, 6 + len(marks))
