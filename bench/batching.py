@@ -89,7 +89,9 @@ def _case(context: Context, case: Case) -> list[Figure]:
     def side(max_batch: int) -> Callable[[], Measured]:
         def once() -> Measured:
             _set_batch(context, case, max_batch)
-            return closed_loop(target, call, clients=case.clients, max_requests=context.max_requests, run_s=context.run_s)
+            return closed_loop(
+                target, call, clients=case.clients, max_requests=context.max_requests, run_s=context.run_s
+            )
 
         return once
 
