@@ -166,6 +166,8 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True):
     spec: ReplicaSpec
     state: ReplicaState
     reason: str = ""
+    degraded: str = ""
+    """Why it is not held to its units, though it runs; empty: it is."""
     pid: int = 0
     endpoint: str = ""
     """`unix:PATH` of its HTTP server."""

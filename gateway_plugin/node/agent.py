@@ -29,6 +29,7 @@ from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.model import Device, ReplicaStatus
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes, open_nvml
 from gateway_plugin.node.runner import Runner
+from gateway_plugin.node.spatial import spaces_of
 from gateway_plugin.node.streams import messages
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
@@ -46,9 +47,11 @@ class Agent:
         self._devices = devices
         self._fence = 0
         self._subscribers: set[asyncio.StreamWriter] = set()
+        self._spaces = spaces_of(devices)
         self._runner = Runner(
             paths=self._paths,
             devices={device.id: device for device in devices},
+            spaces=self._spaces,
             weights_root=settings.weights_root,
             exec_timeout_s=settings.upstream_timeout_s,
             on_change=self._tell,
@@ -60,13 +63,18 @@ class Agent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await self._runner.adopt()
+        await asyncio.gather(*(space.open() for space in self._spaces.values()))
+        await self._runner.adopt(grace_s=self._settings.drain_timeout_s)
         self._paths.agent_socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, str(self._paths.agent_socket), backlog=64)
         self._paths.agent_socket.chmod(0o600)
+        watches = [asyncio.ensure_future(space.watch(self._runner.clear)) for space in self._spaces.values()]
         beats = asyncio.ensure_future(heartbeat.keep_beating())
         await stop.wait()
+        for watch in watches:
+            watch.cancel()
         await self._runner.stop_all(grace_s=self._settings.drain_timeout_s)
+        await asyncio.gather(*(space.close() for space in self._spaces.values()))
         beats.cancel()
         server.close()
 

@@ -16,6 +16,8 @@ from gateway_plugin.paths import Paths
 
 TEMPLATE = Path(gshare.__file__).parent.parent
 """Folder of the template, whose index.py and gunicorn.conf.py every replica runs."""
+NOT_INHERITED = (ENV_PREFIX, "CUDA_MPS_")
+"""The agent's own settings, and those of an MPS daemon that is not ours."""
 OVERSHOOT = 8
 """Data-plane workers that look at one moment see the same free place; what they hand over beyond the limit waits."""
 
@@ -34,12 +36,16 @@ def launch_of(
     *,
     paths: Paths,
     device: Device | None,
+    device_env: Mapping[str, str],
     credential: str,
     weights_root: Path,
     exec_timeout_s: float,
     base_env: Mapping[str, str],
 ) -> Launch:
-    """How to start this replica. The node's own names win over the function's environment."""
+    """How to start this replica, on a device with what that needs in the environment.
+
+    The node's own names win over the function's environment.
+    """
     config = replica_config(
         spec,
         paths=paths,
@@ -48,15 +54,12 @@ def launch_of(
         weights_root=weights_root,
         exec_timeout_s=exec_timeout_s,
     )
-    inherited = {key: value for key, value in base_env.items() if not key.startswith(ENV_PREFIX)}
+    inherited = {key: value for key, value in base_env.items() if not key.startswith(NOT_INHERITED)}
     search = [str(paths.code / spec.code_digest), str(TEMPLATE)]
     owned = config.to_env() | {"PYTHONPATH": os.pathsep.join(search), "PYTHONUNBUFFERED": "1"}
     if spec.weights:
         owned[MODEL_WEIGHTS] = spec.weights
-    if device is not None and not device.cores:
-        owned |= {"CUDA_VISIBLE_DEVICES": device.id, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    elif device is not None:
-        owned |= {"CUDA_VISIBLE_DEVICES": ""}
+    owned |= device_env
     argv = (sys.executable, "-m", "gunicorn", "--config", str(TEMPLATE / "gunicorn.conf.py"), "index:app")
     return Launch(argv=argv, env=inherited | spec.env | owned, cwd=paths.replica(spec.id))
 

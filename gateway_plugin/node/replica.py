@@ -32,6 +32,14 @@ class ReplicaRecord(msgspec.Struct, frozen=True, kw_only=True):
     process: ProcessId
 
 
+def save_record(record: ReplicaRecord, folder: Path) -> None:
+    """Write the record, atomically; only this user may read it."""
+    fresh = folder / (RECORD + ".new")
+    fresh.write_bytes(msgspec.json.encode(record))
+    fresh.chmod(0o600)
+    fresh.rename(folder / RECORD)
+
+
 class Replica:
     """Status and record of one replica; every change is written down and told to `on_change`."""
 
@@ -64,12 +72,8 @@ class Replica:
         return hmac.compare_digest(credential.encode(), self._credential.encode())
 
     def save(self) -> None:
-        """Write the record, atomically."""
-        record = ReplicaRecord(status=self.status, credential=self._credential, process=self.process)
-        fresh = self._folder / (RECORD + ".new")
-        fresh.write_bytes(msgspec.json.encode(record))
-        fresh.chmod(0o600)
-        fresh.rename(self._folder / RECORD)
+        """Write the record down."""
+        save_record(ReplicaRecord(status=self.status, credential=self._credential, process=self.process), self._folder)
 
     def reported(self, state: State) -> None:
         """The runtime told its state. One that is to stop stays draining whatever it says."""

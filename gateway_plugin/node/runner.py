@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -31,19 +29,18 @@ from gshare.wire import (
 
 from gateway_plugin.errors import AgentRefused
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaState, ReplicaStatus
-from gateway_plugin.node.launch import launch_of
-from gateway_plugin.node.replica import Replica, ReplicaRecord
+from gateway_plugin.node.replica import Replica
+from gateway_plugin.node.spatial import SpaceOwner, Unplaced
+from gateway_plugin.node.spawner import Spawner
 from gateway_plugin.node.streams import messages
 from gateway_plugin.paths import Paths
-from gateway_plugin.processes import identify, spawn
-from gateway_plugin.snapshots import HANDLER, PACKAGE
 
 log = logging.getLogger(__name__)
-REPLICA_NICENESS = 10
-"""Below gateway and agent, so that they stay quick on a busy CPU device."""
-KEPT_LOGS = 50
 RECONNECT_S = 10.0
 """An adopted replica that does not connect within this time is not taken for ready any more."""
+CLEAR_GRACE_S = 2.0
+"""For answers that are on their way; the device is of no use any more."""
+UNPLACED = Unplaced()
 _FROM_REPLICA: msgspec.json.Decoder[FromReplica] = msgspec.json.Decoder(FromReplica)
 
 
@@ -55,25 +52,31 @@ class Runner:
         *,
         paths: Paths,
         devices: Mapping[str, Device],
+        spaces: Mapping[str, SpaceOwner],
         weights_root: Path,
         exec_timeout_s: float,
         on_change: Callable[[ReplicaStatus, bool], None],
     ) -> None:
-        """`on_change(status, gone)` is called at every change of a replica."""
-        self._paths, self._devices, self._weights_root = paths, devices, weights_root
-        self._exec_timeout_s = exec_timeout_s
+        """`spaces`: one a device, by its id. `on_change(status, gone)` is called at every change of a replica."""
+        self._spaces = spaces
+        self._paths = paths
+        self._spawner = Spawner(paths=paths, devices=devices, weights_root=weights_root, exec_timeout_s=exec_timeout_s)
         self._on_change = on_change
         self._replicas: dict[str, Replica] = {}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._connections: dict[str, asyncio.StreamWriter] = {}
         self._servers: dict[str, asyncio.Server] = {}
         self._gone: dict[str, asyncio.Event] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     def statuses(self) -> tuple[ReplicaStatus, ...]:
         return tuple(self._replicas[key].status for key in sorted(self._replicas))
 
-    async def adopt(self) -> None:
-        """Take over what an earlier agent left: living replicas go on, dead ones are reported as failed."""
+    async def adopt(self, *, grace_s: float) -> None:
+        """Take over what an earlier agent left: living replicas go on, dead ones are reported as failed.
+
+        One that was being stopped is stopped, now with this grace.
+        """
         for folder in sorted(self._paths.replicas.iterdir()):
             replica = Replica.load(folder, on_change=self._changed)
             if replica is None:
@@ -81,12 +84,18 @@ class Runner:
                 continue
             self._replicas[replica.id] = replica
             await self._listen(replica)
-            if self._watch(replica):
-                log.info("%s: adopted, pid %d", replica.id, replica.process.pid)
-                asyncio.get_running_loop().call_later(RECONNECT_S, self._check_connected, replica.id)
+            if not self._watch(replica):
+                continue
+            log.info("%s: adopted, pid %d", replica.id, replica.process.pid)
+            with contextlib.suppress(OSError):  # it has its cores since its start
+                self._space(replica.spec).own(replica.spec, replica.process.pid)
+            if replica.status.state is ReplicaState.DRAINING:
+                self._begin_end(replica, grace_s)
+            asyncio.get_running_loop().call_later(RECONNECT_S, self._check_connected, replica.id)
 
     async def start(self, spec: ReplicaSpec) -> None:
-        """Run a new replica. Raises: AgentRefused: id taken, device unknown, or the program cannot start."""
+        """Run a new replica. Raises: AgentRefused: id taken, device unknown or not usable, or it cannot start."""
+        await self._space(spec).ready()
         if spec.id in self._replicas:
             raise AgentRefused(f"replica {spec.id} exists already")
         folder = self._paths.replica(spec.id)
@@ -103,52 +112,16 @@ class Runner:
         log.info("%s: started, pid %d", spec.id, replica.process.pid)
 
     def _spawn(self, spec: ReplicaSpec, folder: Path) -> Replica:
-        self._require_code(spec)
-        credential = secrets.token_hex(16)
-        launch = launch_of(
-            spec,
-            paths=self._paths,
-            device=self._device(spec),
-            credential=credential,
-            weights_root=self._weights_root,
-            exec_timeout_s=self._exec_timeout_s,
-            base_env=os.environ,
-        )
-        self._prune_logs()
-        popen = spawn(launch.argv, env=launch.env, log=self._paths.replica_log(spec.id), cwd=launch.cwd)
+        self._spawner.prune_logs(known=self._replicas)
+        popen, record = self._spawner.spawn(spec, folder, space=self._space(spec))
         self._children[spec.id] = popen
-        with contextlib.suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PROCESS, popen.pid, REPLICA_NICENESS)
-        process = identify(popen.pid)
-        assert process is not None  # our child, not yet waited for
-        now = time.time()
-        status = ReplicaStatus(
-            spec=spec,
-            state=ReplicaState.STARTING,
-            reason="starting",
-            pid=popen.pid,
-            endpoint=f"unix:{self._paths.replica_http(spec.id)}",
-            started_at=now,
-            since=now,
-        )
-        record = ReplicaRecord(status=status, credential=credential, process=process)
-        replica = Replica(record, folder=folder, on_change=self._changed)
-        try:
-            replica.save()
-        except OSError:  # nobody would know of it
-            process.send_to_session(signal.SIGKILL)
-            self._children.pop(spec.id).wait()
-            raise
-        return replica
-
-    def _require_code(self, spec: ReplicaSpec) -> None:
-        """Without its snapshot a replica would find the template's starter in its place, and serve that."""
-        handler = self._paths.code / spec.code_digest / PACKAGE / HANDLER
-        if not handler.is_file():
-            raise AgentRefused(f"its code is gone: no {handler}; deploy the function again")
+        return Replica(record, folder=folder, on_change=self._changed)
 
     def stop(self, replica_id: str, *, grace_s: float) -> None:
-        """SIGTERM now, SIGKILL to its whole session after `grace_s`; a dead one is forgotten. Unknown ids are done."""
+        """Stop one that is drained: its device lets go of it, SIGTERM, SIGKILL to its whole session after `grace_s`.
+
+        Returns at once. A dead one is forgotten, an unknown one is done.
+        """
         replica = self._replicas.get(replica_id)
         if replica is None or replica.status.state is ReplicaState.DRAINING:
             return
@@ -156,6 +129,15 @@ class Runner:
             self._forget(replica)
             return
         replica.drain()
+        self._begin_end(replica, grace_s)
+
+    def _begin_end(self, replica: Replica, grace_s: float) -> None:
+        ending = asyncio.create_task(self._end(replica, grace_s))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def _end(self, replica: Replica, grace_s: float) -> None:
+        await self._space(replica.spec).before_stop(replica.process.pid)
         replica.process.send(signal.SIGTERM)
         asyncio.get_running_loop().call_later(grace_s, replica.process.send_to_session, signal.SIGKILL)
 
@@ -177,12 +159,18 @@ class Runner:
         for event in waiting:
             await event.wait()
 
-    def _device(self, spec: ReplicaSpec) -> Device | None:
-        if spec.place is None:
-            return None
-        if spec.place.device not in self._devices:
-            raise AgentRefused(f"no device {spec.place.device} here; there is {', '.join(sorted(self._devices))}")
-        return self._devices[spec.place.device]
+    async def clear(self, device_id: str, reason: str) -> None:
+        """Stop every living replica of a device that cannot go on, and wait until the last is gone."""
+        on_device = [one for one in self._replicas.values() if one.spec.place and one.spec.place.device == device_id]
+        living = [one for one in on_device if one.process.alive()]
+        for replica in living:
+            log.warning("%s: stopped: %s", replica.id, reason)
+            self.stop(replica.id, grace_s=CLEAR_GRACE_S)
+        for replica in living:
+            await self._gone[replica.id].wait()
+
+    def _space(self, spec: ReplicaSpec) -> SpaceOwner:
+        return self._spaces.get(spec.place.device, UNPLACED) if spec.place else UNPLACED
 
     def _changed(self, status: ReplicaStatus) -> None:
         self._on_change(status, False)
@@ -210,6 +198,7 @@ class Runner:
         asked = replica.status.state is ReplicaState.DRAINING
         log.log(logging.INFO if asked else logging.WARNING, "%s: ended, exit code %s", replica.id, exit_code)
         replica.ended(exit_code)
+        self._space(replica.spec).release(replica.id, asked=asked)
         self._gone[replica.id].set()
         if asked:
             self._forget(replica)
@@ -222,12 +211,6 @@ class Runner:
             connection.close()
         shutil.rmtree(self._paths.replica(replica.id), ignore_errors=True)
         self._on_change(replica.status, True)
-
-    def _prune_logs(self) -> None:
-        logs = sorted(self._paths.logs.joinpath("replicas").glob("*.log"), key=lambda path: path.stat().st_mtime)
-        for path in logs[:-KEPT_LOGS]:
-            if path.stem not in self._replicas:
-                path.unlink(missing_ok=True)
 
     # The replica's connection
 

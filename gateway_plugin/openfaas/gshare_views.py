@@ -28,6 +28,8 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     state: str
     reason: str
+    degraded: str
+    """Why it is not held to its units, though it runs; empty: it is."""
     pid: int
     revision: str
     device: str
@@ -162,6 +164,7 @@ def _replica_view(replica: ReplicaStatus, device_units: dict[str, int]) -> Repli
         id=replica.spec.id,
         state=replica.state.value,
         reason=replica.reason,
+        degraded=replica.degraded,
         pid=replica.pid,
         revision=replica.spec.revision,
         device=place.device if place else "",

@@ -20,6 +20,7 @@ from gshare.wire import Channel, Hello, LiveConfig, Refused, ToReplica, WireErro
 from gateway_plugin.backends.process import ProcessBackend
 from gateway_plugin.errors import AgentRefused, AgentUnavailable
 from gateway_plugin.model import Place, ReplicaSpec, ReplicaState, ReplicaStatus
+from gateway_plugin.node.replica import RECORD, ReplicaRecord
 from gateway_plugin.paths import Paths
 from gateway_plugin.processes import python_command
 from gateway_plugin.settings import Settings
@@ -117,6 +118,16 @@ def test_a_replica_is_started_serves_is_configured_and_stopped(node: Node) -> No
     assert not Path(f"/proc/{status.pid}").exists()
 
 
+def test_a_replica_on_cores_runs_on_those_alone_with_its_worker(node: Node) -> None:
+    (device,) = node.backend.devices()
+    last = len(device.cores) - 1
+    node.backend.start(msgspec.structs.replace(SPEC, place=Place(device.id, (last,))), fence=1)
+    status = node.wait_state(ReplicaState.READY)
+    assert status.degraded == ""
+    (worker,) = Path(f"/proc/{status.pid}/task/{status.pid}/children").read_text().split()
+    assert os.sched_getaffinity(status.pid) == os.sched_getaffinity(int(worker)) == {device.cores[last]}
+
+
 def test_a_replica_that_cannot_load_is_failed_with_its_reason_and_can_be_stopped(node: Node) -> None:
     node.backend.start(msgspec.structs.replace(SPEC, code_digest="bad"), fence=1)
     assert "broken on purpose" in node.wait_state(ReplicaState.FAILED).reason
@@ -146,6 +157,19 @@ def test_the_next_agent_adopts_living_replicas_and_reports_dead_ones(node: Node)
     node.wait_state(ReplicaState.FAILED, "f-2")
     node.backend.configure("f-1", LiveConfig(slo_ms=7.0), fence=2, version=2)
     node.wait(lambda: (one := node.status()) is not None and one.acked_version == 2)
+
+
+def test_the_next_agent_goes_on_stopping_what_its_predecessor_was_stopping(node: Node) -> None:
+    node.backend.start(SPEC, fence=1)
+    node.wait_state(ReplicaState.READY)
+    node.kill()
+    path = node.paths.replica("f-1") / RECORD
+    record = msgspec.json.decode(path.read_bytes(), type=ReplicaRecord)
+    draining = msgspec.structs.replace(record.status, state=ReplicaState.DRAINING)
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, status=draining)))
+    node.begin()
+    node.wait(lambda: node.status() is None)
+    assert not record.process.alive()
 
 
 def test_sigterm_to_the_agent_stops_its_replicas(node: Node) -> None:

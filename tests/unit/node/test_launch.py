@@ -29,15 +29,16 @@ SPEC = ReplicaSpec(
 )
 
 
-def launch(spec: ReplicaSpec = SPEC, device: Device | None = CPU) -> Launch:
+def launch(spec: ReplicaSpec = SPEC, device: Device | None = CPU, **base: str) -> Launch:
     return launch_of(
         spec,
         paths=PATHS,
         device=device,
+        device_env={"CUDA_VISIBLE_DEVICES": "GPU-1"} if device is GPU else {},
         credential="secret",
         weights_root=Path("/w"),
         exec_timeout_s=90,
-        base_env={"PATH": "/bin", "HOME": "/root", "GSHARE_PORT": "1"},
+        base_env={"PATH": "/bin", "HOME": "/root", "GSHARE_PORT": "1", **base},
     )
 
 
@@ -70,14 +71,15 @@ def test_the_functions_snapshot_comes_before_the_templates_starter() -> None:
     assert search[1].endswith("template/python3-gshare")
 
 
-def test_a_cpu_replica_sees_no_gpu_and_a_gpu_replica_only_its_own() -> None:
-    assert launch().env["CUDA_VISIBLE_DEVICES"] == ""
-    env = launch(SPEC, GPU).env
-    assert (env["CUDA_VISIBLE_DEVICES"], env["CUDA_DEVICE_ORDER"]) == ("GPU-1", "PCI_BUS_ID")
+def test_what_the_device_needs_goes_before_the_functions_own_and_the_agents_environment() -> None:
+    own = msgspec.structs.replace(SPEC, env={"CUDA_VISIBLE_DEVICES": "7"})
+
+    env = launch(own, GPU, CUDA_MPS_PIPE_DIRECTORY="/of-somebody-else", CUDA_VISIBLE_DEVICES="3").env
+
+    assert env["CUDA_VISIBLE_DEVICES"] == "GPU-1"
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in env
     assert ReplicaConfig.from_env(env).cpus == ""
 
 
-def test_a_plain_function_has_no_device_and_no_say_about_gpus() -> None:
-    env = launch(device=None).env
-    assert "GSHARE_DEVICE" not in env
-    assert "CUDA_VISIBLE_DEVICES" not in env
+def test_a_plain_function_has_no_device() -> None:
+    assert "GSHARE_DEVICE" not in launch(device=None).env

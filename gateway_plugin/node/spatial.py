@@ -1,0 +1,112 @@
+"""Space on a device: what holds a replica to the units that placement gave it.
+
+Each kind of device has an owner of its own behind one Protocol, so that the runner starts and stops replicas in the
+same way on all of them. A replica that cannot be held to its units is either refused or says so (`degraded`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+from gateway_plugin.model import Device, ReplicaSpec
+from gateway_plugin.node.mps_env import gpu_environment
+
+Clear = Callable[[str, str], Awaitable[None]]
+"""`clear(device_id, reason)`: stop every replica of a device; returns when the last one is gone."""
+
+
+class SpaceOwner(Protocol):
+    """The space of one device. All methods run in the agent's event loop."""
+
+    @property
+    def degraded(self) -> str:
+        """Why a replica that starts now is not held to its units; empty: it is."""
+
+    async def open(self) -> None:
+        """Make the device ready; never fails: what does not work makes it degraded."""
+
+    async def ready(self) -> None:
+        """Wait until replicas may start. Raises: AgentRefused if they may not, with the reason and the remedy."""
+
+    def environment(self, spec: ReplicaSpec, /) -> dict[str, str]:
+        """What the replica's environment needs before anything touches the device."""
+
+    def own(self, spec: ReplicaSpec, pid: int) -> None:
+        """Hold this process, just spawned or adopted, to its units. Raises: OSError if the system does not allow it."""
+
+    async def before_stop(self, pid: int) -> None:
+        """Called once it is drained and before SIGTERM; never fails."""
+
+    def release(self, replica_id: str, *, asked: bool) -> None:
+        """A replica's process has ended; `asked`: because it was told to."""
+
+    async def watch(self, clear: Clear) -> None:
+        """Look after the device until cancelled; `clear` is for when its replicas cannot go on."""
+
+    async def close(self) -> None:
+        """Leave nothing of ours behind. No replica runs any more."""
+
+
+class Unplaced:
+    """For functions without a device."""
+
+    degraded = ""
+
+    async def open(self) -> None: ...
+
+    async def ready(self) -> None: ...
+
+    def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
+        return {}
+
+    def own(self, spec: ReplicaSpec, pid: int) -> None: ...
+
+    async def before_stop(self, pid: int) -> None: ...
+
+    def release(self, replica_id: str, *, asked: bool) -> None: ...
+
+    async def watch(self, clear: Clear) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class CpuSpace(Unplaced):
+    """Cores: a replica's processes and threads run on the cores of its units and nowhere else."""
+
+    def __init__(self, device: Device) -> None:
+        self._cores = device.cores
+
+    def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
+        return {"CUDA_VISIBLE_DEVICES": ""}
+
+    def own(self, spec: ReplicaSpec, pid: int) -> None:
+        """Right after its start it has one thread; everything it makes from there on inherits its cores."""
+        if spec.place is None or not spec.place.units:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(pid, {self._cores[unit] for unit in spec.place.units})
+
+
+class TimeOnlySpace(Unplaced):
+    """A GPU without partitions: replicas take turns on the whole of it."""
+
+    def __init__(self, device: Device, *, degraded: str) -> None:
+        self._device = device
+        self.degraded = degraded
+
+    def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
+        return gpu_environment(self._device)
+
+
+def spaces_of(devices: Iterable[Device]) -> dict[str, SpaceOwner]:
+    """The owner of each device's space, by the device's id."""
+    return {device.id: _space_of(device) for device in devices}
+
+
+def _space_of(device: Device) -> SpaceOwner:
+    if device.cores:
+        return CpuSpace(device)
+    return TimeOnlySpace(device, degraded="partitions need CUDA MPS, which this agent does not start")
