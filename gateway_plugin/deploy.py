@@ -13,6 +13,7 @@ import requests
 
 from gateway_plugin.errors import GatewayError
 from gateway_plugin.model import FunctionSpec
+from gateway_plugin.openfaas import headers
 from gateway_plugin.settings import LOOPBACK_HOSTS
 
 DEFAULT_GATEWAY = "http://127.0.0.1:8080"
@@ -27,6 +28,7 @@ class Action(StrEnum):
 
     CREATED = "created"
     UPDATED = "updated"
+    UNCHANGED = "unchanged"
     FAILED = "failed"
 
 
@@ -73,7 +75,7 @@ def deploy(specs: Iterable[FunctionSpec], gateway: str, *, timeout_s: float = DE
 def _deploy_one(session: requests.Session, spec: FunctionSpec, gateway: str, *, timeout_s: float) -> Action:
     body = msgspec.json.encode(spec)
     answer = _send_patiently(session, "PUT", gateway, body=body, timeout_s=timeout_s)
-    action = Action.UPDATED
+    action = Action.UNCHANGED if headers.UNCHANGED in answer.headers else Action.UPDATED
     if answer.status_code == 404:
         answer = _send_patiently(session, "POST", gateway, body=body, timeout_s=timeout_s)
         action = Action.CREATED

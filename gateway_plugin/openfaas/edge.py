@@ -9,20 +9,21 @@ from flask import Flask, Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from gateway_plugin.errors import PluginError
+from gateway_plugin.openfaas import headers
 from gateway_plugin.openfaas.bodies import BODY_BYTES_LIMIT
 
 RETRY_AFTER_S = 2
 """When a caller may try again while Redis is away."""
-REVISION_HEADER = "X-Gshare-Revision"
-"""Which revision a change led to, since bodies of accepted changes are empty."""
 _log = logging.getLogger(__name__)
 
 
-def accepted(*, revision: str = "") -> Response:
+def accepted(*, revision: str = "", unchanged: bool = False) -> Response:
     """202 with an empty body: OpenFaaS's answer to every change (faas-cli takes 201 for a failure)."""
     answer = _response(b"", status=202)
     if revision:
-        answer.headers[REVISION_HEADER] = revision
+        answer.headers[headers.REVISION] = revision
+    if unchanged:
+        answer.headers[headers.UNCHANGED] = "yes"
     return answer
 
 

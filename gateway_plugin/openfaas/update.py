@@ -36,10 +36,12 @@ def update(store: Store, snapshots: Snapshots) -> Callable[[], flask.Response]:
             )
 
         record = existing(spec.name, store.update_function(spec.name, change))
-        _log.info("updated %s, revision %s, generation %d", spec.name, record.revision, record.generation)
+        unchanged = record.generation == old.generation
+        what = "unchanged" if unchanged else "updated"
+        _log.info("%s %s, revision %s, generation %d", what, spec.name, record.revision, record.generation)
         if old.code_digest != code_digest:
             retire_code(store, snapshots, digest=old.code_digest)
-        return accepted(revision=record.revision)
+        return accepted(revision=record.revision, unchanged=unchanged)
 
     return handler
 

@@ -40,7 +40,9 @@ def test_up_serves_and_down_leaves_nothing_and_up_again_needs_no_deploy(fresh_ma
     printed = machine.up()
     assert f"{machine.url}/function/echo" in printed
     assert machine.post("echo", b"abc").json()["size"] == 3
-    assert "already running" in machine.up()
+    again = machine.up()
+    assert "already running" in again
+    assert "echo: unchanged" in again
     assert machine.gshare("status").returncode == 0
 
     down = machine.gshare("down")

@@ -12,6 +12,7 @@ import pytest
 from gateway_plugin.deploy import Action, choose_gateway, deploy
 from gateway_plugin.errors import GatewayError
 from gateway_plugin.model import FunctionSpec
+from gateway_plugin.openfaas import headers
 
 ECHO = FunctionSpec(service="echo", image="gshare/echo:1", env_vars={"A": "1"})
 OTHER = FunctionSpec(service="other", image="gshare/other:1", namespace="openfaas-fn")
@@ -22,6 +23,7 @@ class ScriptedGateway:
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, str]] = []
+        self.headers: list[str] = []
         self.calls: list[tuple[str, str, FunctionSpec]] = []
         self.unblock = threading.Event()
         self.blocked = False
@@ -38,6 +40,8 @@ class ScriptedGateway:
                 self.send_response(status)
                 if status == 301:
                     self.send_header("Location", "/elsewhere")
+                for name in gateway.headers:
+                    self.send_header(name, "yes")
                 if status == 503:
                     self.send_header("Retry-After", "0")
                 self.send_header("Content-Length", str(len(text)))
@@ -71,6 +75,12 @@ def test_an_existing_function_is_updated_by_one_put(gateway: ScriptedGateway) ->
     assert gateway.calls == [("PUT", "/system/functions", ECHO)]
     assert (outcome.function, outcome.action, outcome.message) == ("echo", Action.UPDATED, "")
     assert outcome.url == f"{gateway.url}/function/echo"
+
+
+def test_an_update_that_changed_nothing_is_called_unchanged(gateway: ScriptedGateway) -> None:
+    gateway.answers, gateway.headers = [(202, "")], [headers.UNCHANGED]
+    (outcome,) = deploy([ECHO], gateway.url)
+    assert (outcome.action, str(outcome.action)) == (Action.UNCHANGED, "unchanged")
 
 
 def test_a_missing_function_is_created_by_a_post_of_the_same_body(gateway: ScriptedGateway) -> None:

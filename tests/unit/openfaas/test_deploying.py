@@ -134,6 +134,7 @@ def test_an_unchanged_update_keeps_revision_and_generation(api: ControlApi, stor
     second = api.deploy("PUT")
     assert second.status_code == 202
     assert second.headers["X-Gshare-Revision"] == first.headers["X-Gshare-Revision"]
+    assert (first.headers.get("X-Gshare-Unchanged"), second.headers.get("X-Gshare-Unchanged")) == (None, "yes")
     assert store.function(NAME) == before
 
 
@@ -142,6 +143,7 @@ def test_edited_code_makes_another_revision_under_the_same_tag(api: ControlApi, 
     api.make_code("echo", "changed = True\n")
     second = api.deploy("PUT")
     assert second.headers["X-Gshare-Revision"] != first.headers["X-Gshare-Revision"]
+    assert "X-Gshare-Unchanged" not in second.headers
     record = store.function(NAME)
     assert record is not None
     package = api.home / "code" / record.code_digest / "function"
