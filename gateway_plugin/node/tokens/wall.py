@@ -1,0 +1,70 @@
+"""`limit` is a wall: no window holds more than limit × W, and what a block ran over it is repaid. Pure.
+
+Two measures, and the stricter one holds. The window alone would let every slice end with an overrun, so that the
+average passes the limit. A bucket that fills at the rate `limit` and goes below zero by overrun keeps the average, but
+alone it would let a full bucket and a window's worth fall into one window.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gateway_plugin.node.tokens.window import SlidingWindow
+
+_SHORTEST = 0.01
+"""Of a window: a run shorter than this is not worth a token, whatever its blocks."""
+
+
+class Wall:
+    """What one account may still run."""
+
+    __slots__ = ("_as_of_s", "_length_s", "_level_s", "_limit", "_window")
+
+    def __init__(self, *, limit: float, window_s: float, now_s: float) -> None:
+        self._limit = limit
+        self._length_s = window_s
+        self._window = SlidingWindow(window_s)
+        self._level_s = limit * window_s
+        self._as_of_s = now_s
+
+    def resize(self, limit: float, now_s: float) -> None:
+        """Another limit from now on; the bucket keeps what it holds, as far as that fits."""
+        self.refill(now_s)
+        self._limit = limit
+        self._level_s = min(self._level_s, limit * self._length_s)
+
+    def used_s(self, now_s: float) -> float:
+        """Use in the window that ends now."""
+        return self._window.used_s(now_s)
+
+    def opens_at_s(self, now_s: float, longest_block_s: float) -> float:
+        """From when on there is room for a block (or for all of the limit, if that is less); now, or later."""
+        if self._limit >= 1:
+            return now_s
+        cap_s = self._limit * self._length_s
+        wanted_s = min(max(longest_block_s, _SHORTEST * self._length_s), cap_s)
+        self.refill(now_s)
+        missing_s = (1 - self._limit) * wanted_s - self._level_s
+        filled_at_s = now_s + max(0.0, missing_s) / self._limit
+        return max(filled_at_s, self._window.opens_at_s(now_s, wanted_s, cap_s=cap_s))
+
+    def slice_s(self, now_s: float) -> float:
+        """How long one may run from now on; inf without a wall."""
+        if self._limit >= 1:
+            return math.inf
+        self.refill(now_s)
+        run_s = self._window.longest_run_s(now_s, self._limit * self._length_s)
+        return max(0.0, min(run_s, self._level_s / (1 - self._limit)))
+
+    def refill(self, now_s: float) -> None:
+        """Bring the bucket up to now; also to be done when a run starts, so that a full one does not fill on."""
+        gained_s = self._limit * (now_s - self._as_of_s)
+        self._level_s = min(self._limit * self._length_s, self._level_s + gained_s)
+        self._as_of_s = now_s
+
+    def book(self, used_s: float, now_s: float) -> None:
+        """A run that started at the last `refill` ends; its use is taken to be its last part, which leaves latest."""
+        gained_s = self._limit * (now_s - self._as_of_s)
+        self._level_s = min(self._limit * self._length_s, self._level_s + gained_s - used_s)
+        self._as_of_s = now_s
+        self._window.book(now_s - used_s, now_s)
