@@ -44,7 +44,7 @@ class Cost:
 
 CPU_BUILD = Cost(download_mb=270, disk_mb=1300)
 CUDA_BUILD = Cost(download_mb=2800, disk_mb=5300)
-DEV_TOOLS = Cost(download_mb=165, disk_mb=450)
+DEV_TOOLS = Cost(download_mb=230, disk_mb=690)
 SERVING_MB = SERVING_MEMORY_BYTES // 1_000_000
 
 

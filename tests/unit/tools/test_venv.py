@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from tools.venv import (
+    CPU_BUILD,
+    CUDA_BUILD,
+    DEV_TOOLS,
     ROOT,
+    Cost,
     InstallError,
     Stamp,
     available_memory_mb,
@@ -89,6 +93,18 @@ def test_the_cost_is_said_before_with_what_the_machine_has() -> None:
     assert "free here: 81.0 GB" in text
     assert "available: 16.0 GB" in text
     assert "WARNING" not in text
+
+
+@pytest.mark.parametrize(
+    ("cost", "row"), [(CPU_BUILD, "CPU build"), (CUDA_BUILD, "CUDA 13 build"), (DEV_TOOLS, "`make test`")]
+)
+def test_the_page_on_dependencies_names_the_same_cost(cost: Cost, row: str) -> None:
+    lines = (ROOT / "docs" / "dependencies.md").read_text().splitlines()
+    (cells,) = [
+        line.strip("|").split("|") for line in lines if line.startswith("| ") and row in line and " GB |" in line
+    ]
+
+    assert [float(cell.replace("GB", "")) * 1000 for cell in cells[1:]] == [cost.download_mb, cost.disk_mb]
 
 
 @pytest.mark.parametrize(
