@@ -97,6 +97,12 @@ class AgentRefused(PluginError):
     code = "agent_refused"
 
 
+class MpsUnavailable(PluginError):
+    """CUDA's Multi-Process Service cannot be used on a device; the text names its pipe directory and the remedy."""
+
+    code = "mps_unavailable"
+
+
 class StartError(PluginError):
     """`gshare up` could not bring the machine up; the text says what to change."""
 

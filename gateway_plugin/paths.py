@@ -94,8 +94,23 @@ class Paths:
     def replica_node(self, replica_id: str) -> Path:
         return self.replica(replica_id) / "node.sock"
 
+    def replica_tokens(self, replica_id: str) -> Path:
+        """Where it asks its device's token scheduler."""
+        return self.replica(replica_id) / "time.sock"
+
+    def tokens_socket(self, number: int) -> Path:
+        """The admin socket of the token scheduler of that device; only the agent asks there."""
+        return self.run / f"tokens-{number}.sock"
+
     def replica_log(self, replica_id: str) -> Path:
         return self.logs / "replicas" / f"{replica_id}.log"
+
+    def mps_pipes(self, device_id: str) -> Path:
+        """Pipe directory of that device's MPS daemon; short, since MPS makes sockets in it."""
+        return self.run / "mps" / hashlib.sha256(device_id.encode()).hexdigest()[:8]
+
+    def mps_logs(self, device_id: str) -> Path:
+        return self.logs / "mps" / device_id.replace("/", "-")
 
     def remove_run(self) -> None:
         """Forget sockets, pid files and counters; nothing of them is needed after a stop."""

@@ -154,16 +154,21 @@ def reap_orphans(known: Mapping[int, subprocess.Popen[bytes]]) -> None:
 
 def kill_children() -> None:
     """SIGKILL every child of this process and wait for it, those included that it inherits meanwhile as subreaper."""
-    while children := _children():
+    while children := _children(os.getpid()):
         for pid in children:
             os.kill(pid, signal.SIGKILL)
         for pid in children:
             os.waitpid(pid, 0)
 
 
-def _children() -> list[int]:
+def children_of(pid: int) -> list[ProcessId]:
+    """The processes whose parent is that one, at this moment."""
+    return [process for child in _children(pid) if (process := identify(child)) is not None]
+
+
+def _children(parent: int) -> list[int]:
     pids = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
-    return [pid for pid in pids if (stat := _stat(pid)) is not None and stat.parent == os.getpid()]
+    return [pid for pid in pids if (stat := _stat(pid)) is not None and stat.parent == parent]
 
 
 def python_command(*arguments: str) -> list[str]:
