@@ -27,6 +27,7 @@ HEARTBEAT_LIMIT_S = 20.0
 PROBE_TIMEOUT_S = 2.0
 API_BACKLOG = 1024
 DATAPLANE = "dataplane-"
+TOKENS = "tokens-"
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +88,8 @@ def run_process(name: str, settings: Settings, *, listen_fd: int) -> None:
             run_loop(settings)
         case "agent":
             run_agent(settings)
+        case _ if name.startswith(TOKENS):
+            run_tokens(settings, name)
         case _:
             run_dataplane(settings, number=int(name.removeprefix(DATAPLANE)), listen_fd=listen_fd)
 
@@ -108,6 +111,14 @@ def run_agent(settings: Settings) -> None:
     from gateway_plugin.node.agent import run_agent as run
 
     run(settings, _heartbeat(settings, "agent"))
+
+
+def run_tokens(settings: Settings, name: str) -> None:
+    """The token scheduler of one device, until SIGTERM. The agent starts it and tells it which device."""
+    from gateway_plugin.node.tokens.server import run_token_server
+
+    socket = Paths(settings.home).tokens_socket(int(name.removeprefix(TOKENS)))
+    run_token_server(socket, _heartbeat(settings, name))
 
 
 def run_loop(settings: Settings) -> None:

@@ -74,6 +74,8 @@ class Settings:
     """Data-plane processes; 0: one for each four cores, at least one."""
     devices: str = _setting(str, "")
     """Devices to use, e.g. `cpu:0-0,cpu:1-1` or GPU UUIDs; empty: all GPUs, or the CPU where there are none."""
+    token_window_s: float = _setting(parse_duration_s, 0.0, low=0, high=10)
+    """Time over which a replica's share of a device is kept; 0: 40 ms on a GPU, 200 ms on a CPU."""
     tick_s: float = _setting(parse_duration_s, 1.0, low=0.05, high=60)
     """How often the loop compares what is wanted with what runs, when nothing wakes it earlier."""
     upstream_timeout_s: float = _setting(parse_duration_s, 60.0, low=0.1, high=86400)

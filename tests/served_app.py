@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flask.testing import FlaskClient
-from gshare.runtime import Phase, Runtime
+from gshare.condition import Phase
+from gshare.runtime import Runtime
 from gshare.server import create_app, runtime_of
 
 FUNCTIONS = Path(__file__).parent.parent / "functions"

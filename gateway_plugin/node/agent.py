@@ -29,6 +29,7 @@ from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.model import Device, ReplicaStatus
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes, open_nvml
 from gateway_plugin.node.runner import Runner
+from gateway_plugin.node.schedulers import schedulers_of
 from gateway_plugin.node.spatial import spaces_of
 from gateway_plugin.node.streams import messages
 from gateway_plugin.paths import Paths
@@ -48,10 +49,12 @@ class Agent:
         self._fence = 0
         self._subscribers: set[asyncio.StreamWriter] = set()
         self._spaces = spaces_of(devices)
+        self._schedulers = schedulers_of(devices, paths=self._paths, settings=settings)
         self._runner = Runner(
             paths=self._paths,
             devices={device.id: device for device in devices},
             spaces=self._spaces,
+            schedulers=self._schedulers,
             weights_root=settings.weights_root,
             exec_timeout_s=settings.upstream_timeout_s,
             on_change=self._tell,
@@ -64,6 +67,8 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await asyncio.gather(*(space.open() for space in self._spaces.values()))
+        for scheduler in self._schedulers.values():
+            scheduler.open()
         await self._runner.adopt(grace_s=self._settings.drain_timeout_s)
         self._paths.agent_socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, str(self._paths.agent_socket), backlog=64)
@@ -75,6 +80,7 @@ class Agent:
             watch.cancel()
         await self._runner.stop_all(grace_s=self._settings.drain_timeout_s)
         await asyncio.gather(*(space.close() for space in self._spaces.values()))
+        await asyncio.gather(*(scheduler.close() for scheduler in self._schedulers.values()))
         beats.cancel()
         server.close()
 

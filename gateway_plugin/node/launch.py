@@ -88,6 +88,7 @@ def replica_config(
         quota_limit=live.quota_limit,
         gpu_mem=live.memory_bytes or 0,
         node_socket=str(paths.replica_node(spec.id)),
+        token_socket=str(paths.replica_tokens(spec.id)) if device else "",
         credential=credential,
         bind=f"unix:{paths.replica_http(spec.id)}",
         max_batch=live.max_batch,

@@ -64,6 +64,11 @@ class Replica:
         return self.status.spec.id
 
     @property
+    def credential(self) -> str:
+        """The secret it was started with."""
+        return self._credential
+
+    @property
     def spec(self) -> ReplicaSpec:
         return self.status.spec
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
 import msgspec
@@ -30,6 +30,7 @@ from gshare.wire import (
 from gateway_plugin.errors import AgentRefused
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaState, ReplicaStatus
 from gateway_plugin.node.replica import Replica
+from gateway_plugin.node.schedulers import Scheduler
 from gateway_plugin.node.spatial import SpaceOwner, Unplaced
 from gateway_plugin.node.spawner import Spawner
 from gateway_plugin.node.streams import messages
@@ -53,12 +54,16 @@ class Runner:
         paths: Paths,
         devices: Mapping[str, Device],
         spaces: Mapping[str, SpaceOwner],
+        schedulers: Mapping[str, Scheduler],
         weights_root: Path,
         exec_timeout_s: float,
         on_change: Callable[[ReplicaStatus, bool], None],
     ) -> None:
-        """`spaces`: one a device, by its id. `on_change(status, gone)` is called at every change of a replica."""
-        self._spaces = spaces
+        """`spaces` and `schedulers`: one a device, by its id.
+
+        `on_change(status, gone)` is called at every change of a replica.
+        """
+        self._spaces, self._schedulers = spaces, schedulers
         self._paths = paths
         self._spawner = Spawner(paths=paths, devices=devices, weights_root=weights_root, exec_timeout_s=exec_timeout_s)
         self._on_change = on_change
@@ -67,7 +72,7 @@ class Runner:
         self._connections: dict[str, asyncio.StreamWriter] = {}
         self._servers: dict[str, asyncio.Server] = {}
         self._gone: dict[str, asyncio.Event] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def statuses(self) -> tuple[ReplicaStatus, ...]:
         return tuple(self._replicas[key].status for key in sorted(self._replicas))
@@ -89,6 +94,7 @@ class Runner:
             log.info("%s: adopted, pid %d", replica.id, replica.process.pid)
             with contextlib.suppress(OSError):  # it has its cores since its start
                 self._space(replica.spec).own(replica.spec, replica.process.pid)
+            await self._register(replica)
             if replica.status.state is ReplicaState.DRAINING:
                 self._begin_end(replica, grace_s)
             asyncio.get_running_loop().call_later(RECONNECT_S, self._check_connected, replica.id)
@@ -107,6 +113,7 @@ class Runner:
             raise AgentRefused(f"replica {spec.id} cannot be started: {error}") from error
         self._replicas[spec.id] = replica
         await self._listen(replica)
+        await self._register(replica)
         self._watch(replica)
         self._changed(replica.status)
         log.info("%s: started, pid %d", spec.id, replica.process.pid)
@@ -132,9 +139,7 @@ class Runner:
         self._begin_end(replica, grace_s)
 
     def _begin_end(self, replica: Replica, grace_s: float) -> None:
-        ending = asyncio.create_task(self._end(replica, grace_s))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        self._later(self._end(replica, grace_s))
 
     async def _end(self, replica: Replica, grace_s: float) -> None:
         await self._space(replica.spec).before_stop(replica.process.pid)
@@ -147,9 +152,28 @@ class Runner:
         if replica is None:
             raise AgentRefused(f"no replica {replica_id}")
         replica.configure(live, version)
-        connection = self._connections.get(replica_id)
-        if connection is not None:
+        self._later(self._put_in_force(replica, version))
+
+    async def _put_in_force(self, replica: Replica, version: int) -> None:
+        """The scheduler first: once the replica acknowledges, its new quotas hold."""
+        live = replica.spec.live
+        if scheduler := self._scheduler(replica.spec):
+            await scheduler.resize(replica.id, request=live.quota_request, limit=live.quota_limit)
+        connection = self._connections.get(replica.id)
+        if connection is not None and replica.spec.live_version == version:  # a newer one is on its way otherwise
             connection.write(encode(Configure(version, live)))
+
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _register(self, replica: Replica) -> None:
+        if scheduler := self._scheduler(replica.spec):
+            await scheduler.register(replica.spec, replica.credential)
+
+    def _scheduler(self, spec: ReplicaSpec) -> Scheduler | None:
+        return self._schedulers.get(spec.place.device) if spec.place else None
 
     async def stop_all(self, *, grace_s: float) -> None:
         """Stop every replica and wait until the last is gone."""
@@ -199,6 +223,8 @@ class Runner:
         log.log(logging.INFO if asked else logging.WARNING, "%s: ended, exit code %s", replica.id, exit_code)
         replica.ended(exit_code)
         self._space(replica.spec).release(replica.id, asked=asked)
+        if scheduler := self._scheduler(replica.spec):
+            self._later(scheduler.unregister(replica.id))
         self._gone[replica.id].set()
         if asked:
             self._forget(replica)

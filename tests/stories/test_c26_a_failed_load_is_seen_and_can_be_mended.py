@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from gshare.runtime import Phase
+from gshare.condition import Phase
 from safetensors.torch import save_file
 
 from tests.replica_process import FAILED_LINE, READY_LINE, replica

@@ -6,7 +6,7 @@ The errors are those that torch raises; that a real GPU raises them is for a mac
 from __future__ import annotations
 
 import pytest
-from gshare.runtime import Phase
+from gshare.condition import Phase
 
 from tests.replica_process import replica
 from tests.served_app import loaded_app

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from gateway_plugin.node.tokens.wall import Wall
 
+CAP = 1.0
+FLOOR = 1.0
+
 
 class Account:
     """One guarantee and one wall, for all members together; at most one of them holds a token."""
@@ -51,7 +54,7 @@ class Account:
         if not self._running:
             self._accrue(now_s)
         self.request, self.limit = request, limit
-        self._balance_s = max(self._floor_s, min(self._balance_s, self._cap_s))
+        self._balance_s = max(self._floor_s, min(self._balance_s, CAP * self._cap_s))
 
     def add_waiting(self, count: int, now_s: float) -> None:
         """So many members more (or fewer) wait from now on."""
@@ -81,7 +84,7 @@ class Account:
 
     def rises_for_s(self, now_s: float) -> float:
         """How long its standing, while it waits, goes up by one a window: until the cap."""
-        return max(0.0, self._cap_s - self._balance_at_s(now_s)) / self.request
+        return max(0.0, CAP * self._cap_s - self._balance_at_s(now_s)) / self.request
 
     def falls_for_s(self, now_s: float) -> float:
         """How long its standing, while it runs, goes down by (1 − request) ÷ request a window: until the floor."""
@@ -95,13 +98,13 @@ class Account:
 
     @property
     def _floor_s(self) -> float:
-        return -(self.request * self.window_s + self.block_s)
+        return -(FLOOR * self.request * self.window_s + self.block_s)
 
     def _balance_at_s(self, now_s: float) -> float:
         since_s = now_s - self._as_of_s
         if self._running:
             return max(self._balance_s - (1 - self.request) * since_s, min(self._balance_s, self._floor_s))
-        top_s = self._cap_s if self.waiting else 0.0
+        top_s = CAP * self._cap_s if self.waiting else 0.0
         return min(self._balance_s + self.request * since_s, max(self._balance_s, top_s))
 
     def _accrue(self, now_s: float) -> None:

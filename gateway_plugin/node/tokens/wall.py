@@ -14,6 +14,9 @@ from gateway_plugin.node.tokens.window import SlidingWindow
 _SHORTEST = 0.01
 """Of a window: a run shorter than this is not worth a token, whatever its blocks."""
 
+DEPTH = 1.0
+EDGE_S = 1e-6
+
 
 class Wall:
     """What one account may still run."""
@@ -31,7 +34,7 @@ class Wall:
         """Another limit from now on; the bucket keeps what it holds, as far as that fits."""
         self.refill(now_s)
         self._limit = limit
-        self._level_s = min(self._level_s, limit * self._length_s)
+        self._level_s = min(self._level_s, DEPTH * limit * self._length_s)
 
     def used_s(self, now_s: float) -> float:
         """Use in the window that ends now."""
@@ -41,7 +44,7 @@ class Wall:
         """From when on there is room for a block (or for all of the limit, if that is less); now, or later."""
         if self._limit >= 1:
             return now_s
-        cap_s = self._limit * self._length_s
+        cap_s = self._limit * self._length_s + EDGE_S
         wanted_s = min(max(longest_block_s, _SHORTEST * self._length_s), cap_s)
         self.refill(now_s)
         missing_s = (1 - self._limit) * wanted_s - self._level_s
@@ -53,18 +56,18 @@ class Wall:
         if self._limit >= 1:
             return math.inf
         self.refill(now_s)
-        run_s = self._window.longest_run_s(now_s, self._limit * self._length_s)
+        run_s = self._window.longest_run_s(now_s, self._limit * self._length_s + EDGE_S)
         return max(0.0, min(run_s, self._level_s / (1 - self._limit)))
 
     def refill(self, now_s: float) -> None:
         """Bring the bucket up to now; also to be done when a run starts, so that a full one does not fill on."""
         gained_s = self._limit * (now_s - self._as_of_s)
-        self._level_s = min(self._limit * self._length_s, self._level_s + gained_s)
+        self._level_s = min(DEPTH * self._limit * self._length_s, self._level_s + gained_s)
         self._as_of_s = now_s
 
     def book(self, used_s: float, now_s: float) -> None:
         """A run that started at the last `refill` ends; its use is taken to be its last part, which leaves latest."""
         gained_s = self._limit * (now_s - self._as_of_s)
-        self._level_s = min(self._limit * self._length_s, self._level_s + gained_s - used_s)
+        self._level_s = min(DEPTH * self._limit * self._length_s, self._level_s + gained_s - used_s)
         self._as_of_s = now_s
         self._window.book(now_s - used_s, now_s)

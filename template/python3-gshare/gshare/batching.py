@@ -45,13 +45,15 @@ class Batcher:
         times: PassTimes | None = None,
         on_batch: Callable[[int], None] | None = None,
         on_lost: Callable[[DeviceLost], None] | None = None,
+        on_idle: Callable[[], None] | None = None,
     ) -> None:
         """`times` learns how long passes take. `on_batch` is told each pass' size before it runs, `on_lost` of a fault
-        after which the device is of no use.
+        after which the device is of no use, `on_idle` (quick) that the device thread begins to wait.
         """
         self._forward = forward
         self._on_batch = on_batch
         self._on_lost = on_lost
+        self._on_idle = on_idle
         self._forming: Forming[_Job] = Forming(rules or Rules(), times or PassTimes())
         self._changed = threading.Condition()
         self._closed = False
@@ -152,6 +154,8 @@ class Batcher:
                     return found
                 if self._closed:
                     return []
+                if self._on_idle:
+                    self._on_idle()
                 self._changed.wait(min(found.until_s - now_s, LONGEST_WAIT_S))
 
     def _run_batch(self, batch: list[_Job]) -> bool:

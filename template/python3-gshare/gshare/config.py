@@ -47,6 +47,8 @@ class ReplicaConfig:
     """Device memory limit in bytes; 0: none."""
     node_socket: str = ""
     """Path of this replica's own unix socket to the agent; empty: unmanaged."""
+    token_socket: str = ""
+    """Path of this replica's own unix socket to its device's token scheduler; empty: no time quota."""
     credential: str = ""
     """Secret that proves to the agent which replica this is."""
     bind: str = "127.0.0.1:5000"

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,16 +17,20 @@ from werkzeug.datastructures import Headers
 
 import gshare
 from gshare.calls import Calls, Place
+from gshare.condition import Condition, Phase
 from gshare.config import MODEL_WEIGHTS, ReplicaConfig, check_live
 from gshare.context import Context, read_secret
 from gshare.deadline import Deadline, call_deadline
 from gshare.device import Device, open_device, plain_device
-from gshare.entry import find_function, import_entry
+from gshare.entry import Handle, find_function, import_entry
 from gshare.errors import GshareError, NotReady, WeightsError
+from gshare.gates import OutermostGate, SharedTurn
 from gshare.handler import Handler
 from gshare.metrics import Metrics
 from gshare.node import Managed, NodeClient
 from gshare.service import ModelService, PlainService, Service
+from gshare.temporal import TokenClient
+from gshare.turn import FreeTurn, Turn
 from gshare.weights import Weights, open_weights
 from gshare.wire import Hello, LiveConfig, State
 
@@ -37,27 +40,6 @@ HUB_TOKEN_SECRET = "hf-token"
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 30.0
 Value = TypeVar("Value")
-
-
-class Phase(StrEnum):
-    """Where a replica stands."""
-
-    LOADING = "loading"
-    READY = "ready"
-    FAILED = "failed"
-    DRAINING = "draining"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Phase, and what is known by then."""
-
-    phase: Phase = Phase.LOADING
-    reason: str = "starting"
-    weights: str = ""
-    weights_digest: str = ""
-    memory_bytes: int = 0
-    warmup_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +85,10 @@ class Runtime:
             on_stuck=self.give_up,
         )
         self._node = self._node_client() if config.node_socket else None
+        self._tokens = self._token_client() if config.token_socket else None
+        self.turn: Turn = self._tokens or FreeTurn()
+        self.gate = OutermostGate(SharedTurn(self.turn, self._synchronize)) if self._tokens else None
+        """What a plain function's modules have to pass; unused by handler classes."""
         self.metrics.watch("ready", lambda: float(self.condition.phase is Phase.READY))
         self.metrics.watch("managed", lambda: float(self.managed is Managed.YES))
         self.metrics.watch("memory_bytes", lambda: float(self.condition.memory_bytes))
@@ -121,7 +107,14 @@ class Runtime:
             self._node.start()
         else:
             log.info("unmanaged: GSHARE_NODE_SOCKET is not set, so shares and live settings are nobody's")
+        if self._tokens:
+            self._tokens.start()
         threading.Thread(target=self._run, name="gshare-device", daemon=True).start()
+
+    @property
+    def service(self) -> Service | None:
+        """The function, once it is loaded."""
+        return self._service
 
     def loaded(self) -> Service:
         """The function. Raises: NotReady."""
@@ -190,6 +183,18 @@ class Runtime:
         )
         return NodeClient(self.config.node_socket, hello, state=self.state, configure=self.configure)
 
+    def _token_client(self) -> TokenClient:
+        return TokenClient(
+            self.config.token_socket,
+            self.config.credential,
+            request=lambda: self.live.quota_request,
+            synchronize=self._synchronize,
+        )
+
+    def _synchronize(self) -> None:
+        if self.device is not None:
+            self.device.synchronize()
+
     def _run(self) -> None:
         """The device thread."""
         service = self._loaded()
@@ -203,6 +208,8 @@ class Runtime:
         self._become(phase=Phase.READY, reason="")
         self.settled.set()
         service.serve()
+        if self._tokens:
+            self._tokens.stop()
 
     def _loaded(self) -> Service | None:
         """The function, tried again where nobody else does and it may help; None if it stays failed."""
@@ -231,10 +238,15 @@ class Runtime:
         entry = import_entry(folder)
         if not (isinstance(entry, type) and issubclass(entry, Handler)):
             self.device = plain_device(self.config)
-            return PlainService(entry, folder)
+            return self._plain_service(entry, folder)
         service = self._load_model(entry, folder)
         log.info("loaded in %.1f s", time.monotonic() - started_s)
         return service
+
+    def _plain_service(self, handle: Handle, folder: Path) -> PlainService:
+        if self.gate is not None:
+            self.gate.install()
+        return PlainService(handle, folder, gate=self.gate)
 
     def _load_model(self, kind: type[Handler[object, object]], folder: Path) -> ModelService:
         self.device = open_device(self.config)
@@ -246,9 +258,12 @@ class Runtime:
             kind,
             context,
             folder=folder,
+            turn=self.turn,
             on_batch=self.metrics.batch,
             on_lost=lambda fault: self.give_up(str(fault)),
         )
+        if self._tokens and not self._tokens.wait_settled(self.config.node_wait_s):
+            log.warning("no token scheduler within %g s; pacing itself", self.config.node_wait_s)
         self._become(reason="warming up", weights=weights.text if weights.used else "", weights_digest=weights.digest())
         warmup_ms = service.warm_up()
         self._become(warmup_ms=warmup_ms, memory_bytes=self.device.memory_bytes())

@@ -13,12 +13,13 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import BaseConverter
 from werkzeug.wrappers import Response as AnyResponse
 
+from gshare.condition import Phase
 from gshare.config import ReplicaConfig
 from gshare.edge import answered, error_response, read_request
 from gshare.metrics import CONTENT_TYPE
 from gshare.openinference.routes import add_protocol
 from gshare.reply import JSON
-from gshare.runtime import Phase, Runtime
+from gshare.runtime import Runtime
 from gshare.status import status_of
 
 TEMPLATE = Path(__file__).parent.parent

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -21,12 +20,15 @@ from gshare.entry import Handle, explain
 from gshare.errors import BadInput, DeviceLost, FunctionError, GshareError, ModelFault, UnsupportedMedia
 from gshare.faults import AUTHORS_ERRORS
 from gshare.forming import Rules
+from gshare.gates import OutermostGate
 from gshare.handler import Handler
 from gshare.pass_times import PassTimes
+from gshare.passes import Passes
 from gshare.plain import Event, event_context
 from gshare.reply import model_response, openfaas_response
 from gshare.request import Request
 from gshare.tensors import check_signature
+from gshare.turn import Turn
 from gshare.wire import LiveConfig
 
 WEIGHTS_HEADER = "X-Gshare-Weights"
@@ -54,12 +56,16 @@ class Service(Protocol):
 class PlainService:
     """`handle(event, context)`: runs in the request's own thread, several at once, as in OpenFaaS's template."""
 
-    def __init__(self, handle: Handle, folder: Path) -> None:
+    def __init__(self, handle: Handle, folder: Path, *, gate: OutermostGate | None = None) -> None:
+        """`gate`: what its torch modules have to pass; None where it has no time quota."""
         self._handle = handle
         self._context = event_context()
         self._folder = folder
+        self._gate = gate
 
     def respond(self, request: Request, _deadline: Deadline) -> Response:
+        if self._gate is not None:
+            self._gate.install()
         try:
             value = self._handle(Event(request), self._context)
         except GshareError:
@@ -87,6 +93,7 @@ class ModelService:
         context: Context,
         *,
         folder: Path,
+        turn: Turn,
         on_batch: Callable[[int], None],
         on_lost: Callable[[DeviceLost], None],
     ) -> None:
@@ -95,7 +102,8 @@ class ModelService:
         self._folder = folder
         self._warmup_s = 0.0
         self._times = PassTimes()
-        self._batcher = Batcher(_Forward(handler), times=self._times, on_batch=on_batch, on_lost=on_lost)
+        self._passes = Passes(handler, context.device, turn)
+        self._batcher = Batcher(self._passes, times=self._times, on_batch=on_batch, on_lost=on_lost, on_idle=turn.idle)
 
     @classmethod
     def load(
@@ -104,6 +112,7 @@ class ModelService:
         context: Context,
         *,
         folder: Path,
+        turn: Turn,
         on_batch: Callable[[int], None],
         on_lost: Callable[[DeviceLost], None],
     ) -> ModelService:
@@ -120,7 +129,7 @@ class ModelService:
             raise
         except AUTHORS_ERRORS as error:  # edge: the author's code; whatever it raises is the reason for not being ready
             raise FunctionError(f"load() raised {explain(error, folder)}") from error
-        return cls(handler, context, folder=folder, on_batch=on_batch, on_lost=on_lost)
+        return cls(handler, context, folder=folder, turn=turn, on_batch=on_batch, on_lost=on_lost)
 
     @property
     def weights(self) -> str:
@@ -129,15 +138,12 @@ class ModelService:
 
     def warm_up(self) -> float:
         """Run one example through the model; milliseconds it took. Raises: FunctionError."""
-        started_s = time.monotonic()
         try:
-            outputs = _Forward(self.handler)([self.handler.example()])
-            self._context.device.synchronize()
+            outputs, self._warmup_s = self._passes.warm_up()
         except AUTHORS_ERRORS as error:  # edge: the author's code, as in load
             raise FunctionError(f"the warm-up run failed: {explain(error, self._folder)}") from error
         if len(outputs) != 1:
             raise FunctionError(f"the warm-up run: forward() returned {len(outputs)} outputs for 1 item")
-        self._warmup_s = time.monotonic() - started_s
         self._times.assume(self._warmup_s)
         return self._warmup_s * 1000
 
@@ -200,19 +206,6 @@ def batch_rules(live: LiveConfig, *, warmup_s: float) -> Rules:
     """
     goal_s = max(live.slo_ms / 1000, GOAL_IN_WARM_UPS * warmup_s) if live.slo_ms else math.inf
     return Rules(max_batch=live.max_batch, max_delay_s=live.max_batch_delay_ms / 1000, goal_s=goal_s)
-
-
-class _Forward:
-    """`forward` as the device thread calls it: without gradients, one output for each item."""
-
-    def __init__(self, handler: Handler[Any, Any]) -> None:
-        self._handler = handler
-
-    def __call__(self, items: list[Any]) -> list[Any]:
-        import torch
-
-        with torch.inference_mode():
-            return list(self._handler.forward(items))
 
 
 def _hashable(key: Hashable) -> Hashable:

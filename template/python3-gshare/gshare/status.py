@@ -7,12 +7,14 @@ import os
 import msgspec
 
 import gshare
+from gshare.condition import Phase
 from gshare.metrics import Counts
 from gshare.node import Managed
-from gshare.runtime import Phase, Runtime
+from gshare.runtime import Runtime
+from gshare.service import PlainService
 from gshare.wire import PROTOCOL, LiveConfig
 
-NOT_ENFORCED = "not enforced"
+NOT_GATED = "not gated: no torch module was called yet"
 
 
 class DeviceStatus(msgspec.Struct, frozen=True):
@@ -22,13 +24,25 @@ class DeviceStatus(msgspec.Struct, frozen=True):
 
 
 class ShareStatus(msgspec.Struct, frozen=True):
-    """The share that was asked for, and whether anything holds the replica to it."""
+    """The share that was asked for."""
 
     sm_partition: int
     quota_request: float
     quota_limit: float
     memory_bytes: int | None
-    enforced: str = NOT_ENFORCED
+
+
+class TurnStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds the replica to its time quota, and what it used."""
+
+    gating: str
+    """`tokens`, `self-paced` while the scheduler is away, `none` where there is none, or why code is not gated."""
+    reason: str
+    used_s: float
+    """Device time since the process started, as it measured it."""
+    waited_s: float
+    tokens: int
+    longest_block_ms: float
 
 
 class LimitsStatus(msgspec.Struct, frozen=True):
@@ -57,6 +71,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     device: DeviceStatus | None
     share: ShareStatus
+    turn: TurnStatus
     limits: LimitsStatus
     weights: WeightsStatus
     live: LiveConfig
@@ -83,6 +98,7 @@ def status_of(runtime: Runtime) -> Status:
         reason=known.reason,
         device=DeviceStatus(device.id, device.kind, device.threads) if device else None,
         share=ShareStatus(config.sm_partition, live.quota_request, live.quota_limit, live.memory_bytes),
+        turn=_turn_status(runtime),
         limits=LimitsStatus(config.max_inflight, config.max_queued, config.exec_timeout_s),
         weights=WeightsStatus(known.weights, known.weights_digest),
         live=live,
@@ -93,4 +109,18 @@ def status_of(runtime: Runtime) -> Status:
         warmup_ms=known.warmup_ms,
         inflight=runtime.metrics.in_flight.count,
         counts=runtime.metrics.counts,
+    )
+
+
+def _turn_status(runtime: Runtime) -> TurnStatus:
+    counts, gate = runtime.turn.counts, runtime.gate
+    plain = isinstance(runtime.service, PlainService)
+    gated = not (plain and gate is not None and not gate.installed)
+    return TurnStatus(
+        gating=runtime.turn.gating if gated else NOT_GATED,
+        reason=runtime.turn.reason,
+        used_s=counts.used_s,
+        waited_s=counts.waited_s,
+        tokens=counts.tokens,
+        longest_block_ms=1000 * counts.longest_block_s,
     )

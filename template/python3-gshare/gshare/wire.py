@@ -104,16 +104,17 @@ def encode(message: msgspec.Struct) -> bytes:
 class FrameReader:
     """Cuts a byte stream into frame bodies. Sans I/O: feed bytes, get bodies."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
         self._buffer = bytearray()
+        self._limit_bytes = limit_bytes
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Bodies completed by `data`. Raises: WireError on a length over MAX_FRAME_BYTES."""
+        """Bodies completed by `data`. Raises: WireError on a length over the limit."""
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
-            if length > MAX_FRAME_BYTES:
-                raise WireError(f"frame of {length} bytes announced; at most {MAX_FRAME_BYTES}")
+            if length > self._limit_bytes:
+                raise WireError(f"frame of {length} bytes announced; at most {self._limit_bytes}")
             end = _LENGTH.size + length
             if len(self._buffer) < end:
                 return

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from flask.testing import FlaskClient
-from gshare.runtime import Phase
+from gshare.condition import Phase
 from werkzeug.test import TestResponse
 
 from tests.served_app import FUNCTIONS, loaded_app, served

@@ -198,8 +198,9 @@ def test_the_status_says_everything_a_replica_knows_of_itself() -> None:
         "quota_request": 0.15,
         "quota_limit": 1.0,
         "memory_bytes": 10**9,
-        "enforced": "not enforced",
     }
+    assert (status["turn"]["gating"], status["turn"]["tokens"]) == ("none", 0)
+    assert status["turn"]["used_s"] > 0
     assert status["limits"] == {"inflight": 16, "queued": 0, "exec_timeout_s": 60.0}
     assert status["live"]["slo_ms"] == 69
     assert (status["managed"], status["live_version"]) == ("no", 0)

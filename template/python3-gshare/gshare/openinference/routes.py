@@ -9,6 +9,7 @@ import msgspec
 from flask import Flask
 from werkzeug.wrappers import Response
 
+from gshare.condition import Phase
 from gshare.deadline import NO_DEADLINE
 from gshare.edge import answered, message_of, read_request, retry_headers
 from gshare.errors import GshareError, NotReady
@@ -17,7 +18,7 @@ from gshare.openinference.inference import infer
 from gshare.openinference.metadata import VERSION, model_metadata, model_name, server_metadata
 from gshare.openinference.paths import PREFIX, Page, Place, find_place
 from gshare.reply import JSON
-from gshare.runtime import Phase, Runtime
+from gshare.runtime import Runtime
 from gshare.service import ModelService
 
 

@@ -1,0 +1,143 @@
+"""A replica's door to the scheduler: its own socket, who sits behind it, and what it holds."""
+
+from __future__ import annotations
+
+import hmac
+import math
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from gshare.token_wire import (
+    FROM_HOLDER,
+    TOKEN_PROTOCOL,
+    FromHolder,
+    Grant,
+    TokenHello,
+    TokenRefused,
+    TokenWelcome,
+)
+
+from gateway_plugin.listeners import listen_unix
+from gateway_plugin.node.tokens.connection import Connection
+from gateway_plugin.node.tokens.poller import Poller
+from gateway_plugin.node.tokens.protocol import Register
+
+STRANGERS = 4
+"""Connections of one replica that have not said who they are; more wait outside, and cost nothing."""
+HELLO_S = 5.0
+"""Longest time to say it."""
+FRAME_BYTES = 4096
+
+
+class Seat:
+    """One registered replica: at most one connection has proved to be it, and that one may hold a token."""
+
+    def __init__(
+        self,
+        asked: Register,
+        *,
+        poller: Poller,
+        greeted: Callable[[Seat, TokenHello], float],
+        take: Callable[[Seat, FromHolder], None],
+        left: Callable[[Seat, str], None],
+    ) -> None:
+        """`greeted` is told of a hello that is good, and says the window; `left` that its connection has ended."""
+        self.asked = asked
+        self.holder: Connection | None = None
+        self.token = 0
+        """Number of the live token; 0: none."""
+        self.granted_s = 0.0
+        self.slice_s = 0.0
+        self.asked_s = 0.0
+        """When it asked; 0: it waits for nothing."""
+        self._poller = poller
+        self._greeted, self._take, self._left = greeted, take, left
+        self._strangers: set[Connection] = set()
+        self._listener = listen_unix(Path(asked.socket), backlog=8)
+        self._listener.setblocking(False)
+        self._listening = False
+        self._listen()
+
+    def grant(self, token: int, *, slice_s: float, alone: bool, now_s: float) -> None:
+        self.token, self.granted_s, self.slice_s, self.asked_s = token, now_s, slice_s, 0.0
+        if self.holder is not None:
+            self.holder.send(Grant(token, None if math.isinf(slice_s) else slice_s, alone))
+
+    def check_strangers(self, now_s: float) -> None:
+        """Show those out that do not say who they are."""
+        for stranger in [one for one in self._strangers if now_s - one.opened_s > HELLO_S]:
+            stranger.close("it did not say who it is")
+
+    def close(self) -> None:
+        """The replica has ended: nobody may sit here any more."""
+        self._unlisten()
+        self._listener.close()
+        Path(self.asked.socket).unlink(missing_ok=True)
+        for connection in (*self._strangers, *([self.holder] if self.holder else [])):
+            connection.close("its replica has ended")
+
+    def _listen(self) -> None:
+        if not self._listening and len(self._strangers) < STRANGERS and self._listener.fileno() >= 0:
+            self._listening = True
+            self._poller.add(self._listener.fileno(), self._accept)
+
+    def _unlisten(self) -> None:
+        if self._listening:
+            self._listening = False
+            self._poller.remove(self._listener.fileno())
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        stranger = Connection(sock, FROM_HOLDER, take=self._received, ended=self._ended, limit_bytes=FRAME_BYTES)
+        self._strangers.add(stranger)
+        self._poller.add(stranger.fileno(), stranger.read)
+        if len(self._strangers) >= STRANGERS:
+            self._unlisten()
+
+    def _received(self, connection: Connection, message: FromHolder) -> None:
+        if connection is self.holder:
+            self._take(self, message)
+        elif isinstance(message, TokenHello):
+            self._hello(connection, message)
+        else:
+            connection.close(f"{type(message).__name__} before a hello")
+
+    def _hello(self, connection: Connection, hello: TokenHello) -> None:
+        if reason := self._refusal(hello):
+            connection.send(TokenRefused(reason))
+            connection.close(reason)
+            return
+        self._strangers.discard(connection)
+        self._listen()
+        window_s = self._greeted(self, hello)
+        self.holder = connection
+        connection.send(TokenWelcome(window_s))
+
+    def _refusal(self, hello: TokenHello) -> str:
+        if not hmac.compare_digest(hello.credential.encode(), self.asked.credential.encode()):
+            return "wrong credential"
+        if hello.protocol not in (TOKEN_PROTOCOL, TOKEN_PROTOCOL - 1):
+            return f"protocol {hello.protocol}, this scheduler speaks {TOKEN_PROTOCOL}; rebuild the image"
+        if self.holder is not None:
+            return "another process of this replica is connected; one token a replica"
+        return ""
+
+    def _ended(self, connection: Connection, reason: str) -> None:
+        self._poller.remove(connection.fileno())
+        self._strangers.discard(connection)
+        if connection is self.holder:
+            self.holder = None
+            self._left(self, reason)
+        self._listen()
+
+
+def open_connection(listener: socket.socket) -> socket.socket | None:
+    """The next connection; None if it went away again."""
+    try:
+        return listener.accept()[0]
+    except OSError:
+        return None
