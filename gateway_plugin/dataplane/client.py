@@ -7,11 +7,12 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 import httptools
+from gshare.head_limits import HEAD_LIMIT_BYTES, too_large_text
 
 from gateway_plugin.dataplane import refusals
 from gateway_plugin.dataplane.deadlines import Deadlines
 from gateway_plugin.dataplane.exchange import Exchange
-from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES, BadHead, Header, RequestHead, check_upgrade, read_request
+from gateway_plugin.dataplane.heads import BadHead, Header, RequestHead, check_upgrade, read_request
 from gateway_plugin.dataplane.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class ClientConnection(asyncio.Protocol):
     def _check_head_size(self) -> None:
         size = len(self._url) + sum(len(name) + len(value) + 4 for name, value in self._headers)
         if size > HEAD_LIMIT_BYTES:
-            raise BadHead(431, refusals.head_too_large().text)
+            raise BadHead(431, too_large_text())
 
     def on_body(self, data: bytes) -> None:
         exchange = self._parsing

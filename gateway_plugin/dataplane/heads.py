@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-HEAD_LIMIT_BYTES = 64 * 1024
+from gshare.head_limits import HEADERS_LIMIT, too_large_text
+
 CRLF = b"\r\n"
 Header = tuple[bytes, bytes]
 
@@ -54,10 +55,12 @@ def read_request(
     """Check a request's head, which the parser has already found well formed.
 
     Raises:
-        BadHead: a version, framing, Host or Expect that is not served.
+        BadHead: a version, framing, Host or Expect that is not served, too many headers.
     """
     if version not in ("1.1", "1.0"):
         raise BadHead(505, f"HTTP/{version} is not spoken here; use HTTP/1.1")
+    if len(headers) > HEADERS_LIMIT:
+        raise BadHead(431, too_large_text())
     lines: list[bytes] = []
     noted: dict[bytes, bytes] = {}
     for name, value in headers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES
+from gshare.head_limits import too_large_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,7 @@ def bad_request(text: str) -> Refusal:
 
 
 def head_too_large() -> Refusal:
-    return Refusal(
-        431, f"the request's head is over {HEAD_LIMIT_BYTES} bytes; send fewer or shorter headers", "too_large"
-    )
+    return Refusal(431, too_large_text(), "too_large")
 
 
 def head_too_slow(limit_s: float) -> Refusal:

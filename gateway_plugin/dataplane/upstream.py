@@ -7,8 +7,9 @@ import socket
 from typing import Protocol, cast
 
 import httptools
+from gshare.head_limits import HEAD_LIMIT_BYTES
 
-from gateway_plugin.dataplane.heads import HEAD_LIMIT_BYTES, AnswerHead, BadHead, Header, read_answer
+from gateway_plugin.dataplane.heads import AnswerHead, BadHead, Header, read_answer
 
 _PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 

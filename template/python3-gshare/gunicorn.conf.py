@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import gunicorn.http.parser
+from gshare import gunicorn_heads
 from gshare.config import ReplicaConfig
 from gshare.errors import ConfigError
+from gshare.head_limits import GATEWAY_HEADERS, HEADERS_LIMIT
 from gunicorn.errors import HaltServer
 
 _config = ReplicaConfig.from_env(os.environ)
@@ -18,6 +20,7 @@ _config = ReplicaConfig.from_env(os.environ)
 # seconds, or closes the connection behind this many bytes, which many clients see as a reset instead of the refusal.
 # Its own number is 64 KiB, less than a photograph, and there is no setting for it.
 gunicorn.http.parser._DRAIN_MAX_BYTES = 16 * 1024**2
+gunicorn_heads.install()
 
 bind = _config.bind
 workers = 1
@@ -31,7 +34,8 @@ graceful_timeout = math.ceil(_config.drain_timeout_s)
 accesslog = None
 loglevel = "warning"
 control_socket_disable = True
-limit_request_line = 8190
+limit_request_line = limit_request_field_size = gunicorn_heads.HEAD_BYTES
+limit_request_fields = HEADERS_LIMIT + GATEWAY_HEADERS
 forwarder_headers = ""
 secure_scheme_headers: dict[str, str] = {}
 

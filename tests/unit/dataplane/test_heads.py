@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from gshare.head_limits import HEADERS_LIMIT
 
 from gateway_plugin.dataplane.callid import new_call_id
 from gateway_plugin.dataplane.heads import (
@@ -33,6 +34,15 @@ def test_a_request_is_written_with_its_own_headers_in_order_and_those_added() ->
 
 def test_an_http_1_0_request_without_host_gets_one() -> None:
     assert _read(version="1.0") == b"POST /y HTTP/1.1\r\nHost: localhost\r\nX-Added: 1\r\n\r\n"
+
+
+def test_more_headers_than_a_replica_takes_are_refused() -> None:
+    most = [HOST, *[(b"X", b"")] * (HEADERS_LIMIT - 1)]
+
+    assert _read(*most)
+    with pytest.raises(BadHead, match="1000 headers") as refused:
+        _read(*most, (b"X", b""))
+    assert refused.value.status == 431
 
 
 def test_what_connection_names_is_left_out_whatever_its_case() -> None:
