@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 from gshare.wire import LiveConfig, Message
 
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
 
 
@@ -17,6 +18,10 @@ class ListReplicas(Message, frozen=True):
 
 class ListDevices(Message, frozen=True):
     """Answered by Devices."""
+
+
+class AskLedgers(Message, frozen=True):
+    """Answered by Ledgers."""
 
 
 class StartReplica(Message, frozen=True):
@@ -55,6 +60,12 @@ class Devices(Message, frozen=True):
     devices: tuple[Device, ...]
 
 
+class Ledgers(Message, frozen=True):
+    """One a device; of a scheduler that is away, the last one known (see `Ledger.at_s`)."""
+
+    ledgers: tuple[Ledger, ...]
+
+
 class Done(Message, frozen=True):
     """It was done."""
 
@@ -73,6 +84,6 @@ class Event(Message, frozen=True):
     gone: bool = False
 
 
-Request = ListReplicas | ListDevices | StartReplica | StopReplica | ConfigureReplica | Subscribe
-Reply = Replicas | Devices | Done | No | Event
+Request = ListReplicas | ListDevices | AskLedgers | StartReplica | StopReplica | ConfigureReplica | Subscribe
+Reply = Replicas | Devices | Ledgers | Done | No | Event
 REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

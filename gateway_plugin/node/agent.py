@@ -10,10 +10,12 @@ from gshare.wire import WireError, encode
 
 from gateway_plugin.agent_protocol import (
     REQUEST,
+    AskLedgers,
     ConfigureReplica,
     Devices,
     Done,
     Event,
+    Ledgers,
     ListDevices,
     ListReplicas,
     No,
@@ -106,6 +108,8 @@ class Agent:
                     return Replicas(self._runner.statuses())
                 case ListDevices():
                     return Devices(self._devices)
+                case AskLedgers():
+                    return Ledgers(tuple([await one.read_ledger() for one in self._schedulers.values()]))
                 case _:
                     await self._change(request)
                     return Done()

@@ -64,7 +64,7 @@ class Scheduler:
         self._asking = asyncio.Lock()
         self._ready = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self.ledger = Ledger(device=device.id, span_s=0.0, entries=(), functions={})
+        self.ledger = Ledger(device=device.id, at_s=0.0, span_s=0.0, entries=(), functions={})
         """As it was a moment ago."""
 
     def open(self) -> None:
@@ -113,6 +113,15 @@ class Scheduler:
     async def unregister(self, replica_id: str) -> None:
         if self._known.pop(replica_id, None) is not None:
             await self._tell(Unregister(replica_id))
+
+    async def read_ledger(self) -> Ledger:
+        """As it is now; the last one known while the scheduler is away."""
+        if self._ready.is_set():
+            with contextlib.suppress(WireError):
+                answer = await self._ask(AskLedger())
+                if isinstance(answer, Ledger):
+                    self.ledger = answer
+        return self.ledger
 
     async def _tell(self, request: msgspec.Struct) -> None:
         """Say it if there is a connection; if not, it will be told all that is known when it comes."""
@@ -183,11 +192,7 @@ class Scheduler:
         while True:
             await asyncio.sleep(POLL_S)
             self._child.check_heartbeat()
-            if self._ready.is_set():
-                with contextlib.suppress(WireError):
-                    answer = await self._ask(AskLedger())
-                    if isinstance(answer, Ledger):
-                        self.ledger = answer
+            await self.read_ledger()
 
 
 def schedulers_of(devices: Iterable[Device], *, paths: Paths, settings: Settings) -> Mapping[str, Scheduler]:

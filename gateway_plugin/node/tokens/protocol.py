@@ -8,6 +8,9 @@ from __future__ import annotations
 import msgspec
 from gshare.wire import Message
 
+from gateway_plugin.ledger import Entry as Entry
+from gateway_plugin.ledger import Ledger as Ledger
+
 
 class SetUp(Message, frozen=True):
     """First of all, once: which device this is. Repeating it with the same values does nothing."""
@@ -52,40 +55,6 @@ class Unregister(Message, frozen=True):
 
 class AskLedger(Message, frozen=True):
     """Answered by Ledger."""
-
-
-class Entry(Message, frozen=True):
-    """One replica in the ledger."""
-
-    replica: str
-    function: str
-    request: float
-    limit: float
-    units: tuple[int, ...]
-    used_s: float
-    """Device time in all, as the replica reported it and the scheduler bounded it by the time it held a token."""
-    share: float
-    """Of the last seconds (`Ledger.span_s`), the fraction that it used."""
-    tokens: int
-    waited_s: float
-    """With demand and without a token, in all."""
-    overused_s: float
-    """Beyond its slices, in all; charged to what came next."""
-    lost: int
-    """Tokens that were taken away, since their holder did not return them in time."""
-    connected: bool
-    holding: bool
-    waiting: bool
-
-
-class Ledger(Message, frozen=True):
-    """Who used the device for how long."""
-
-    device: str
-    span_s: float
-    entries: tuple[Entry, ...]
-    functions: dict[str, float]
-    """Device seconds in all by function, ended replicas included."""
 
 
 class Yes(Message, frozen=True):

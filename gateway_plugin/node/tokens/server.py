@@ -247,7 +247,7 @@ class TokenServer:
         now_s = time.monotonic()
         device = self._set_up.device if self._set_up else ""
         entries = tuple(self._entry(self._seats[key], now_s) for key in sorted(self._seats))
-        return Ledger(device=device, span_s=SPAN_S, entries=entries, functions=self._book.functions())
+        return Ledger(device=device, at_s=now_s, span_s=SPAN_S, entries=entries, functions=self._book.functions())
 
     def _entry(self, seat: Seat, now_s: float) -> Entry:
         account, asked = self._account(seat), seat.asked
@@ -266,6 +266,7 @@ class TokenServer:
             lost=account.lost,
             connected=seat.holder is not None,
             holding=bool(seat.token),
+            held_s=now_s - seat.granted_s if seat.token else 0.0,
             waiting=bool(seat.asked_s),
         )
 
