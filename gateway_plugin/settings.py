@@ -13,6 +13,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,21 @@ ENV_PREFIX = "GSHARE_"
 OTHERS_ENV = ("GSHARE_SKIP_BUILD", "GSHARE_IMAGE_PREFIX", "GSHARE_TAG", "GSHARE_TORCH_INDEX", "GSHARE_TEST_SHARED")
 """GSHARE_ names that stack.yml, the Makefile or the tests read; not settings of the plugin."""
 LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
+
+
+class Mps(StrEnum):
+    """What CUDA's Multi-Process Service is to GPUs here."""
+
+    AUTO = "auto"
+    OFF = "off"
+    REQUIRED = "required"
+
+
+def _mps(text: str) -> Mps:
+    try:
+        return Mps(text)
+    except ValueError:
+        raise ValueError("auto, off or required") from None
 
 
 def _whole(text: str) -> int:
@@ -74,6 +90,9 @@ class Settings:
     """Data-plane processes; 0: one for each four cores, at least one."""
     devices: str = _setting(str, "")
     """Devices to use, e.g. `cpu:0-0,cpu:1-1` or GPU UUIDs; empty: all GPUs, or the CPU where there are none."""
+    mps: Mps = _setting(_mps, Mps.AUTO)
+    """GPU partitions by CUDA's MPS. `auto`: where it works; else replicas share in time only and are marked degraded.
+    `off`: in time only. `required`: a replica that would not be held to its partition is not started."""
     token_window_s: float = _setting(parse_duration_s, 0.0, low=0, high=10)
     """Time over which a replica's share of a device is kept; 0: 40 ms on a GPU, 200 ms on a CPU."""
     tick_s: float = _setting(parse_duration_s, 1.0, low=0.05, high=60)

@@ -32,7 +32,7 @@ from gateway_plugin.model import Device, ReplicaStatus
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes, open_nvml
 from gateway_plugin.node.runner import Runner
 from gateway_plugin.node.schedulers import schedulers_of
-from gateway_plugin.node.spatial import spaces_of
+from gateway_plugin.node.spaces import spaces_of
 from gateway_plugin.node.streams import messages
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
@@ -50,7 +50,7 @@ class Agent:
         self._devices = devices
         self._fence = 0
         self._subscribers: set[asyncio.StreamWriter] = set()
-        self._spaces = spaces_of(devices)
+        self._spaces = spaces_of(devices, mps=settings.mps, paths=self._paths)
         self._schedulers = schedulers_of(devices, paths=self._paths, settings=settings)
         self._runner = Runner(
             paths=self._paths,
@@ -68,10 +68,10 @@ class Agent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await asyncio.gather(*(space.open() for space in self._spaces.values()))
-        for scheduler in self._schedulers.values():
-            scheduler.open()
         await self._runner.adopt(grace_s=self._settings.drain_timeout_s)
+        await asyncio.gather(*(space.open() for space in self._spaces.values()))
+        for scheduler in self._schedulers.values():  # knows its replicas by now, so that it forgets no living one
+            scheduler.open()
         self._paths.agent_socket.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(self._serve, str(self._paths.agent_socket), backlog=64)
         self._paths.agent_socket.chmod(0o600)

@@ -111,8 +111,8 @@ class Replica:
         spec = msgspec.structs.replace(self.spec, live=live, live_version=version)
         self._change(spec=spec)
 
-    def drain(self) -> None:
-        self._change(state=ReplicaState.DRAINING, reason="stopping")
+    def drain(self, reason: str) -> None:
+        self._change(state=ReplicaState.DRAINING, reason=reason)
 
     def ended(self, exit_code: int | None) -> None:
         """Its process is gone."""

@@ -93,10 +93,10 @@ class Runner:
                 continue
             log.info("%s: adopted, pid %d", replica.id, replica.process.pid)
             with contextlib.suppress(OSError):  # it has its cores since its start
-                self._space(replica.spec).own(replica.spec, replica.process.pid)
+                self._space(replica.spec).own(replica.spec, replica.process.pid, degraded=replica.status.degraded)
             await self._register(replica)
             if replica.status.state is ReplicaState.DRAINING:
-                self._begin_end(replica, grace_s)
+                self._later(self._end(replica, grace_s))
             asyncio.get_running_loop().call_later(RECONNECT_S, self._check_connected, replica.id)
 
     async def start(self, spec: ReplicaSpec) -> None:
@@ -124,7 +124,7 @@ class Runner:
         self._children[spec.id] = popen
         return Replica(record, folder=folder, on_change=self._changed)
 
-    def stop(self, replica_id: str, *, grace_s: float) -> None:
+    def stop(self, replica_id: str, *, grace_s: float, reason: str = "stopping") -> None:
         """Stop one that is drained: its device lets go of it, SIGTERM, SIGKILL to its whole session after `grace_s`.
 
         Returns at once. A dead one is forgotten, an unknown one is done.
@@ -135,15 +135,15 @@ class Runner:
         if not replica.process.alive():
             self._forget(replica)
             return
-        replica.drain()
-        self._begin_end(replica, grace_s)
-
-    def _begin_end(self, replica: Replica, grace_s: float) -> None:
+        replica.drain(reason)
         self._later(self._end(replica, grace_s))
 
     async def _end(self, replica: Replica, grace_s: float) -> None:
         await self._space(replica.spec).before_stop(replica.process.pid)
         replica.process.send(signal.SIGTERM)
+        self._kill_in(grace_s, replica)
+
+    def _kill_in(self, grace_s: float, replica: Replica) -> None:
         asyncio.get_running_loop().call_later(grace_s, replica.process.send_to_session, signal.SIGKILL)
 
     def configure(self, replica_id: str, live: LiveConfig, *, version: int) -> None:
@@ -189,7 +189,8 @@ class Runner:
         living = [one for one in on_device if one.process.alive()]
         for replica in living:
             log.warning("%s: stopped: %s", replica.id, reason)
-            self.stop(replica.id, grace_s=CLEAR_GRACE_S)
+            self.stop(replica.id, grace_s=CLEAR_GRACE_S, reason=reason)
+            self._kill_in(CLEAR_GRACE_S, replica)  # also one that was being stopped, with a longer grace
         for replica in living:
             await self._gone[replica.id].wait()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from gateway_plugin.model import Device, ReplicaSpec
@@ -34,8 +34,12 @@ class SpaceOwner(Protocol):
     def environment(self, spec: ReplicaSpec, /) -> dict[str, str]:
         """What the replica's environment needs before anything touches the device."""
 
-    def own(self, spec: ReplicaSpec, pid: int) -> None:
-        """Hold this process, just spawned or adopted, to its units. Raises: OSError if the system does not allow it."""
+    def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:
+        """Hold this process, just spawned or adopted, to its units; `degraded` as it was when it started.
+
+        Raises:
+            OSError: the system does not allow it.
+        """
 
     async def before_stop(self, pid: int) -> None:
         """Called once it is drained and before SIGTERM; never fails."""
@@ -62,7 +66,7 @@ class Unplaced:
     def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
         return {}
 
-    def own(self, spec: ReplicaSpec, pid: int) -> None: ...
+    def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None: ...
 
     async def before_stop(self, pid: int) -> None: ...
 
@@ -82,7 +86,7 @@ class CpuSpace(Unplaced):
     def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ""}
 
-    def own(self, spec: ReplicaSpec, pid: int) -> None:
+    def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:  # noqa: ARG002
         """Right after its start it has one thread; everything it makes from there on inherits its cores."""
         if spec.place is None or not spec.place.units:
             return
@@ -99,14 +103,3 @@ class TimeOnlySpace(Unplaced):
 
     def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
         return gpu_environment(self._device)
-
-
-def spaces_of(devices: Iterable[Device]) -> dict[str, SpaceOwner]:
-    """The owner of each device's space, by the device's id."""
-    return {device.id: _space_of(device) for device in devices}
-
-
-def _space_of(device: Device) -> SpaceOwner:
-    if device.cores:
-        return CpuSpace(device)
-    return TimeOnlySpace(device, degraded="partitions need CUDA MPS, which this agent does not start")

@@ -109,7 +109,7 @@ def start_server() -> int:
     """A process that is there, as nvidia-cuda-mps-server is."""
     pid = os.fork()
     if pid == 0:
-        close_descriptors()
+        os.closerange(0, 1024)  # above all the daemon's sockets
         while True:
             signal.pause()
     return pid

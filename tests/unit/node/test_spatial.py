@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway_plugin.model import Device, Place, ReplicaSpec
-from gateway_plugin.node.spatial import CpuSpace, spaces_of
+from gateway_plugin.node.spatial import CpuSpace
 
 CORES = tuple(sorted(os.sched_getaffinity(0)))
 CPU = Device(id="cpu:0", kind="cpu", units=len(CORES), memory_bytes=1, cores=CORES)
@@ -40,7 +40,7 @@ def process() -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_replica_its_threads_and_its_children_run_on_the_cores_of_its_units(process: subprocess.Popen[str]) -> None:
-    CpuSpace(CPU).own(SPEC, process.pid)
+    CpuSpace(CPU).own(SPEC, process.pid, degraded="")
     said, _ = process.communicate("go\n")
 
     mine = [CORES[-1]]
@@ -57,19 +57,11 @@ def test_a_core_that_is_not_there_is_an_error_and_not_a_replica_that_runs_anywhe
 ) -> None:
     gone = Device(id="cpu:0", kind="cpu", units=1, memory_bytes=1, cores=(1023,))
     with pytest.raises(OSError, match="Invalid argument"):
-        CpuSpace(gone).own(msgspec.structs.replace(SPEC, place=Place("cpu:0", (0,))), process.pid)
+        CpuSpace(gone).own(msgspec.structs.replace(SPEC, place=Place("cpu:0", (0,))), process.pid, degraded="")
     process.communicate("go\n")
 
 
 def test_a_process_that_has_already_ended_is_no_error() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    CpuSpace(CPU).own(SPEC, ended.pid)
-
-
-def test_each_device_has_an_owner_by_its_id() -> None:
-    gpu = Device(id="GPU-1", kind="V100", units=40, memory_bytes=1)
-    spaces = spaces_of([CPU, gpu])
-    assert sorted(spaces) == ["GPU-1", "cpu:0"]
-    assert spaces["GPU-1"].environment(SPEC) == {"CUDA_VISIBLE_DEVICES": "GPU-1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    assert "MPS" in spaces["GPU-1"].degraded
+    CpuSpace(CPU).own(SPEC, ended.pid, degraded="")
