@@ -29,7 +29,8 @@ from gateway_plugin.agent_protocol import (
 from gateway_plugin.errors import AgentRefused
 from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.model import Device, ReplicaStatus
-from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes, open_nvml
+from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes
+from gateway_plugin.node.nvml import open_nvml
 from gateway_plugin.node.runner import Runner
 from gateway_plugin.node.schedulers import schedulers_of
 from gateway_plugin.node.spaces import spaces_of

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import re
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from gateway_plugin.errors import SettingsError
 from gateway_plugin.model import Device
+from gateway_plugin.node.mig import mig_enabled, mig_instances
+from gateway_plugin.node.nvml import Nvml
 
 log = logging.getLogger(__name__)
 _CPU = re.compile(r"cpu:([0-9]+)-([0-9]+)")
 _CORES_PER_SM = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 """CUDA cores of one SM by compute capability, where it is not 128 (NVIDIA's architecture white papers)."""
-
-
-class Nvml(Protocol):
-    """What we ask of NVML; `pynvml` has it."""
-
-    def nvmlInit(self) -> None: ...
-    def nvmlShutdown(self) -> None: ...
-    def nvmlDeviceGetCount(self) -> int: ...
-    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any: ...
-    def nvmlDeviceGetUUID(self, handle: Any, /) -> str: ...
-    def nvmlDeviceGetName(self, handle: Any, /) -> str: ...
-    def nvmlDeviceGetMemoryInfo(self, handle: Any, /) -> Any: ...
-    def nvmlDeviceGetNumGpuCores(self, handle: Any, /) -> int: ...
-    def nvmlDeviceGetCudaComputeCapability(self, handle: Any, /) -> tuple[int, int]: ...
-    def nvmlDeviceGetMigMode(self, handle: Any, /) -> tuple[int, int]: ...
 
 
 def discover(wanted: str, *, nvml: Nvml | None, cores: tuple[int, ...], memory_bytes: int) -> tuple[Device, ...]:
@@ -59,8 +45,8 @@ def _chosen(part: str, index: int, *, gpus: tuple[Device, ...], cores: tuple[int
     if not mine:
         have = ", ".join(gpu.id for gpu in gpus) or "no GPU"
         raise SettingsError(
-            f"GSHARE_DEVICES: {part!r} is no device here; write a GPU's UUID ({have}) or cpu:FIRST-LAST "
-            f"with cores among {', '.join(map(str, cores))}"
+            f"GSHARE_DEVICES: {part!r} is no device here; write the UUID of a GPU or MIG instance ({have}) "
+            f"or cpu:FIRST-LAST with cores among {', '.join(map(str, cores))}"
         )
     return _cpu(f"cpu:{index}", mine, memory_bytes)
 
@@ -70,49 +56,35 @@ def _cpu(device_id: str, cores: tuple[int, ...], memory_bytes: int) -> Device:
 
 
 def _gpus(nvml: Nvml) -> tuple[Device, ...]:
-    found = []
+    found: list[Device] = []
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        if _mig_enabled(nvml, handle):
+        if not mig_enabled(nvml, handle):
+            found.append(_gpu(nvml, handle))
+        elif instances := mig_instances(nvml, handle):
+            found.extend(instances)
+        else:
             log.warning(
-                "GPU %s is in MIG mode: left out, its instances are not used yet", nvml.nvmlDeviceGetUUID(handle)
+                "GPU %s is in MIG mode without an instance, so it is no device; make instances with nvidia-smi mig, "
+                "or leave MIG mode",
+                nvml.nvmlDeviceGetUUID(handle),
             )
-            continue
-        found.append(
-            Device(
-                id=nvml.nvmlDeviceGetUUID(handle),
-                kind=nvml.nvmlDeviceGetName(handle),
-                units=sm_count(nvml.nvmlDeviceGetNumGpuCores(handle), nvml.nvmlDeviceGetCudaComputeCapability(handle))
-                // 2,
-                memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
-            )
-        )
     return tuple(found)
+
+
+def _gpu(nvml: Nvml, handle: Any) -> Device:
+    cores, capability = nvml.nvmlDeviceGetNumGpuCores(handle), nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return Device(
+        id=nvml.nvmlDeviceGetUUID(handle),
+        kind=nvml.nvmlDeviceGetName(handle),
+        units=sm_count(cores, capability) // 2,
+        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+    )
 
 
 def sm_count(cuda_cores: int, capability: tuple[int, int]) -> int:
     """Streaming multiprocessors of a GPU, since NVML only tells CUDA cores."""
     return cuda_cores // _CORES_PER_SM.get((capability[0], capability[1]), 128)
-
-
-def _mig_enabled(nvml: Nvml, handle: Any) -> bool:
-    try:
-        return nvml.nvmlDeviceGetMigMode(handle)[0] == 1
-    except Exception as error:  # NVML's own error class; GPUs without MIG answer "not supported"
-        if "not supported" in str(error).lower():
-            return False
-        raise
-
-
-def open_nvml() -> Nvml | None:
-    """NVML, initialised; None on a machine without NVIDIA's driver."""
-    nvml: Any = importlib.import_module("pynvml")
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError as error:
-        log.info("no NVIDIA driver (%s): the CPU is the device", error)
-        return None
-    return nvml  # type: ignore[no-any-return]
 
 
 def machine_cores() -> tuple[int, ...]:

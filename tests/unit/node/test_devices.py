@@ -2,66 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from gateway_plugin.errors import SettingsError
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes, sm_count
+from tests.fake_nvml import GIB, H200, V100, FakeNvml, Gpu, Instance
 
-GIB = 1024**3
-
-
-@dataclass
-class Gpu:
-    uuid: str
-    name: str
-    cores: int
-    capability: tuple[int, int]
-    memory_bytes: int = 16 * GIB
-    mig: int | None = None
-
-
-@dataclass
-class FakeNvml:
-    """A machine with these GPUs, answering as pynvml does."""
-
-    gpus: list[Gpu] = field(default_factory=list)
-
-    def nvmlInit(self) -> None: ...
-    def nvmlShutdown(self) -> None: ...
-
-    def nvmlDeviceGetCount(self) -> int:
-        return len(self.gpus)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Gpu:
-        return self.gpus[index]
-
-    def nvmlDeviceGetUUID(self, handle: Gpu, /) -> str:
-        return handle.uuid
-
-    def nvmlDeviceGetName(self, handle: Gpu, /) -> str:
-        return handle.name
-
-    def nvmlDeviceGetMemoryInfo(self, handle: Gpu, /) -> Any:
-        return SimpleNamespace(total=handle.memory_bytes)
-
-    def nvmlDeviceGetNumGpuCores(self, handle: Gpu, /) -> int:
-        return handle.cores
-
-    def nvmlDeviceGetCudaComputeCapability(self, handle: Gpu, /) -> tuple[int, int]:
-        return handle.capability
-
-    def nvmlDeviceGetMigMode(self, handle: Gpu, /) -> tuple[int, int]:
-        if handle.mig is None:
-            raise RuntimeError("Not Supported")
-        return handle.mig, handle.mig
-
-
-V100 = Gpu("GPU-v", "Tesla V100-SXM2-16GB", 5120, (7, 0))
-H200 = Gpu("GPU-h", "NVIDIA H200", 16896, (9, 0), 141 * GIB, mig=0)
+MIB = 1024**2
 
 
 def test_gpus_are_counted_in_sm_pairs_and_named_by_uuid() -> None:
@@ -72,10 +21,56 @@ def test_gpus_are_counted_in_sm_pairs_and_named_by_uuid() -> None:
     ]
 
 
-def test_a_gpu_in_mig_mode_without_instances_of_ours_is_no_device() -> None:
-    sliced = Gpu("GPU-m", "NVIDIA A100", 6912, (8, 0), mig=1)
-    found = discover("", nvml=FakeNvml([sliced, V100]), cores=(0,), memory_bytes=GIB)
+SLICED = Gpu(
+    "GPU-m",
+    "NVIDIA A100-SXM4-40GB",
+    6912,
+    (8, 0),
+    40 * GIB,
+    mig=1,
+    instances=(
+        Instance("MIG-1", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, 4864 * MIB),
+        None,
+        Instance("MIG-2", "NVIDIA A100-SXM4-40GB", 28, 9856 * MIB, gpu_slices=2, compute_slices=2),
+        Instance("MIG-3", "NVIDIA A100-SXM4-40GB", 14, 19968 * MIB, gpu_slices=3, compute_slices=1),
+    ),
+)
+
+
+def test_each_mig_instance_is_a_device_with_its_profile_in_its_kind() -> None:
+    found = discover("", nvml=FakeNvml([SLICED, V100]), cores=(0,), memory_bytes=GIB)
+    assert [(one.id, one.kind, one.units, one.memory_bytes // MIB) for one in found] == [
+        ("MIG-1", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 7, 4864),
+        ("MIG-2", "NVIDIA A100-SXM4-40GB MIG 2g.10gb", 14, 9856),
+        ("MIG-3", "NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", 7, 19968),
+        ("GPU-v", "Tesla V100-SXM2-16GB", 40, 16 * 1024),
+    ]
+
+
+def test_a_mig_instance_can_be_picked_by_its_uuid_and_its_gpu_cannot() -> None:
+    (found,) = discover("MIG-2", nvml=FakeNvml([SLICED]), cores=(0,), memory_bytes=GIB)
+    assert found.id == "MIG-2"
+    with pytest.raises(SettingsError, match=r"'GPU-m' is no device here.*MIG-1, MIG-2, MIG-3"):
+        discover("GPU-m", nvml=FakeNvml([SLICED]), cores=(0,), memory_bytes=GIB)
+
+
+def test_a_gpu_in_mig_mode_without_instances_is_no_device_and_the_log_says_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    empty = replace(SLICED, instances=(None,) * 7)
+    found = discover("", nvml=FakeNvml([empty, V100]), cores=(0,), memory_bytes=GIB)
     assert [one.id for one in found] == ["GPU-v"]
+    assert "GPU-m is in MIG mode without an instance" in caplog.text
+
+
+@pytest.mark.parametrize("call", ["nvmlDeviceGetMigMode", "nvmlDeviceGetMigDeviceHandleByIndex"])
+def test_another_error_of_nvml_is_not_taken_for_no_mig(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise RuntimeError("GPU is lost")
+
+    monkeypatch.setattr(FakeNvml, call, lost)
+    with pytest.raises(RuntimeError, match="GPU is lost"):
+        discover("", nvml=FakeNvml([SLICED]), cores=(0,), memory_bytes=GIB)
 
 
 def test_without_a_gpu_the_cores_are_the_device() -> None:

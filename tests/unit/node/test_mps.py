@@ -14,8 +14,9 @@ import pytest
 
 from gateway_plugin.errors import MpsUnavailable
 from gateway_plugin.model import Device
-from gateway_plugin.node.devices import discover, open_nvml
+from gateway_plugin.node.devices import discover
 from gateway_plugin.node.mps import PROGRAM, MpsClient, MpsDaemon, MpsLimits
+from gateway_plugin.node.nvml import open_nvml
 from gateway_plugin.processes import ProcessId, children_of, identify
 from tests.mps_stand import CUDA_CLIENT, FAKE_CLIENT, PATIENT, client_of, commands_of, fake_daemon
 
