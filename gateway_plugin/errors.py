@@ -103,6 +103,12 @@ class MpsUnavailable(PluginError):
     code = "mps_unavailable"
 
 
+class ProbeFailed(PluginError):
+    """A probe process cannot do what it was asked; the text names it and the reason."""
+
+    code = "probe_failed"
+
+
 class StartError(PluginError):
     """`gshare up` could not bring the machine up; the text says what to change."""
 
