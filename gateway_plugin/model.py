@@ -168,6 +168,8 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     degraded: str = ""
     """Why it is not held to its units, though it runs; empty: it is."""
+    ungated_device_use: bool = False
+    """It computes on its cores beyond its tokens and what is allowed for requests' handling (CPU devices only)."""
     pid: int = 0
     endpoint: str = ""
     """`unix:PATH` of its HTTP server."""

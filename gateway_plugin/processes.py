@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import msgspec
 
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
 
 class ProcessId(msgspec.Struct, frozen=True):
     """One process of this boot; equal only to itself."""
@@ -29,7 +31,7 @@ class ProcessId(msgspec.Struct, frozen=True):
 
     def alive(self) -> bool:
         """Whether it still runs; a zombie does not."""
-        stat = _stat(self.pid)
+        stat = read_stat(self.pid)
         return (
             stat is not None
             and stat.state not in "ZX"
@@ -73,7 +75,7 @@ class ProcessId(msgspec.Struct, frozen=True):
         Its number may by now be somebody else's, above all after a reboot: then nothing is sent. As long as something
         of its own is left in the group, the kernel gives the number to nobody.
         """
-        stat = _stat(self.pid)
+        stat = read_stat(self.pid)
         if self.boot_id == this_boot_id() and (stat is None or stat.start_ticks == self.start_ticks):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -81,7 +83,7 @@ class ProcessId(msgspec.Struct, frozen=True):
 
 def identify(pid: int) -> ProcessId | None:
     """The identity of a running process, None if there is none of that number."""
-    stat = _stat(pid)
+    stat = read_stat(pid)
     return None if stat is None else ProcessId(pid, stat.start_ticks, this_boot_id())
 
 
@@ -91,22 +93,42 @@ def this_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-class _Stat(NamedTuple):
-    """What /proc/PID/stat says."""
+class ProcessStat(NamedTuple):
+    """What /proc/PID/stat says, of what is used here."""
 
     state: str
     """One letter."""
     parent: int
+    session: int
     start_ticks: int
+    own_s: float
+    """CPU time of all its threads."""
+    waited_s: float
+    """CPU time of its descendants that have ended and were waited for, each by its parent."""
 
 
-def _stat(pid: int) -> _Stat | None:
+def read_stat(pid: int) -> ProcessStat | None:
+    """None if there is no process of that number, or none that may be looked at."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     fields = text[text.rindex(")") + 2 :].split()
-    return _Stat(fields[0], int(fields[1]), int(fields[19]))
+    user, system, waited_user, waited_system = (int(field) / _TICKS_PER_S for field in fields[11:15])
+    return ProcessStat(
+        state=fields[0],
+        parent=int(fields[1]),
+        session=int(fields[3]),
+        start_ticks=int(fields[19]),
+        own_s=user + system,
+        waited_s=waited_user + waited_system,
+    )
+
+
+def read_stats() -> dict[int, ProcessStat]:
+    """Of every process that can be seen, by its number."""
+    pids = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    return {pid: stat for pid in pids if (stat := read_stat(pid)) is not None}
 
 
 def spawn(
@@ -167,8 +189,7 @@ def children_of(pid: int) -> list[ProcessId]:
 
 
 def _children(parent: int) -> list[int]:
-    pids = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
-    return [pid for pid in pids if (stat := _stat(pid)) is not None and stat.parent == parent]
+    return [pid for pid, stat in read_stats().items() if stat.parent == parent]
 
 
 def python_command(*arguments: str) -> list[str]:

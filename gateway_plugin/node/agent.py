@@ -35,6 +35,7 @@ from gateway_plugin.node.runner import Runner
 from gateway_plugin.node.schedulers import schedulers_of
 from gateway_plugin.node.spaces import spaces_of
 from gateway_plugin.node.streams import messages
+from gateway_plugin.node.ungated_watch import UngatedWatch
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
 
@@ -62,6 +63,7 @@ class Agent:
             exec_timeout_s=settings.upstream_timeout_s,
             on_change=self._tell,
         )
+        self._ungated = UngatedWatch(statuses=self._runner.statuses, report=self._runner.judged)
 
     async def run(self, heartbeat: Heartbeat) -> None:
         """Until SIGTERM or SIGINT; then every replica is stopped first."""
@@ -77,6 +79,7 @@ class Agent:
         server = await asyncio.start_unix_server(self._serve, str(self._paths.agent_socket), backlog=64)
         self._paths.agent_socket.chmod(0o600)
         watches = [asyncio.ensure_future(space.watch(self._runner.clear)) for space in self._spaces.values()]
+        watches.append(asyncio.ensure_future(self._ungated.run(self._devices, self._schedulers)))
         beats = asyncio.ensure_future(heartbeat.keep_beating())
         await stop.wait()
         for watch in watches:

@@ -114,6 +114,10 @@ class Replica:
     def drain(self, reason: str) -> None:
         self._change(state=ReplicaState.DRAINING, reason=reason)
 
+    def judged(self, *, ungated: bool) -> None:
+        """Whether it uses its device without tokens was looked at."""
+        self._change(ungated_device_use=ungated)
+
     def ended(self, exit_code: int | None) -> None:
         """Its process is gone."""
         how = "ended" if exit_code is None else f"ended with {'signal' if exit_code < 0 else 'code'} {abs(exit_code)}"

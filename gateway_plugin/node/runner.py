@@ -175,6 +175,11 @@ class Runner:
     def _scheduler(self, spec: ReplicaSpec) -> Scheduler | None:
         return self._schedulers.get(spec.place.device) if spec.place else None
 
+    def judged(self, replica_id: str, ungated: bool) -> None:
+        """Whether a replica uses its device without tokens was looked at; unknown ones are none."""
+        if replica := self._replicas.get(replica_id):
+            replica.judged(ungated=ungated)
+
     async def stop_all(self, *, grace_s: float) -> None:
         """Stop every replica and wait until the last is gone."""
         waiting = [self._gone[key] for key in self._replicas if self._replicas[key].process.alive()]

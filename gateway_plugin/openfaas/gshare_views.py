@@ -30,6 +30,8 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     degraded: str
     """Why it is not held to its units, though it runs; empty: it is."""
+    ungated_device_use: bool
+    """It computes on its cores beyond its tokens and what is allowed for requests' handling (CPU devices only)."""
     pid: int
     revision: str
     device: str
@@ -165,6 +167,7 @@ def _replica_view(replica: ReplicaStatus, device_units: dict[str, int]) -> Repli
         state=replica.state.value,
         reason=replica.reason,
         degraded=replica.degraded,
+        ungated_device_use=replica.ungated_device_use,
         pid=replica.pid,
         revision=replica.spec.revision,
         device=place.device if place else "",

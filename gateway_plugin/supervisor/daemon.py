@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import os
 import signal
@@ -13,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+from gshare.orphans import adopt_orphans
 from gshare.wire import FrameReader, WireError, encode
 
 from gateway_plugin.listeners import listen_unix
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 HEARTBEAT_CHECK_S = 1.0
 PROBE_S = 5.0
 LOG_CHECK_S = 30.0
-_PR_SET_CHILD_SUBREAPER = 36
 _REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
@@ -166,5 +165,5 @@ def become_daemon(paths: Paths) -> int | None:
         os._exit(0)
     descriptor = take(paths.supervisor_lock)
     if descriptor is not None:
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        adopt_orphans()
     return descriptor

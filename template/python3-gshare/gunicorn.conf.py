@@ -12,6 +12,7 @@ from gshare import gunicorn_heads
 from gshare.config import ReplicaConfig
 from gshare.errors import ConfigError
 from gshare.head_limits import GATEWAY_HEADERS, HEADERS_LIMIT
+from gshare.orphans import adopt_orphans
 from gunicorn.errors import HaltServer
 
 _config = ReplicaConfig.from_env(os.environ)
@@ -41,7 +42,8 @@ secure_scheme_headers: dict[str, str] = {}
 
 
 def on_starting(server: Any) -> None:
-    """Refuse what would touch the device before the fork."""
+    """Refuse what would touch the device before the fork; keep what the function will let go of."""
+    adopt_orphans()
     if server.cfg.preload_app:
         from gshare.preload import preload_refusal
 
