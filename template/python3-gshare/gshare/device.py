@@ -88,6 +88,8 @@ def open_device(config: ReplicaConfig) -> Device:
     import torch
 
     if not wants_cpu and torch.cuda.is_available():
+        if config.gpu_mem:
+            limit_torch_memory(config.gpu_mem)
         name = torch.cuda.get_device_name(0)
         return Device(id=config.device or "cuda", kind=name, torch_name="cuda:0", threads=1)
     if config.device and not wants_cpu:
@@ -96,6 +98,18 @@ def open_device(config: ReplicaConfig) -> Device:
             "that fits its driver (GSHARE_TORCH_INDEX), or assign cpu:0"
         )
     return _open_cpu(config)
+
+
+def limit_torch_memory(memory_bytes: int) -> None:
+    """Let torch's allocator hold no more than this on the GPU; beyond it, it raises its out-of-memory error.
+
+    It stands beside MPS's limit, which is not there in time sharing, and counts what torch allocates and nothing else:
+    a CUDA context and what libraries take by themselves come on top.
+    """
+    import torch
+
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, memory_bytes / total), 0)
 
 
 def plain_device(config: ReplicaConfig) -> Device:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import mmap
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -43,6 +44,37 @@ def test_a_gpu_that_torch_cannot_use_is_refused_instead_of_computing_elsewhere(m
 
     with pytest.raises(ConfigError, match=r"GSHARE_DEVICE='GPU-1'.*sees no such GPU"):
         open_device(ReplicaConfig(device="GPU-1"))
+
+
+@pytest.fixture
+def fractions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """A GPU of 16 GiB as far as torch tells, and the memory fractions that torch is given, with their device."""
+    given: list[tuple[float, int]] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "V100")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=16 * 1024**3))
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *given_now: given.append(given_now))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1")
+    return given
+
+
+def test_on_a_gpu_torch_itself_is_held_to_the_memory_share(fractions: list[tuple[float, int]]) -> None:
+    device = open_device(ReplicaConfig(device="GPU-1", gpu_mem=4 * 1024**3))
+
+    assert fractions == [(0.25, 0)]
+    assert (device.kind, device.torch_name) == ("V100", "cuda:0")
+
+
+def test_a_memory_share_above_what_the_gpu_shows_is_all_of_it(fractions: list[tuple[float, int]]) -> None:
+    open_device(ReplicaConfig(device="GPU-1", gpu_mem=17 * 1024**3))
+
+    assert fractions == [(1.0, 0)]
+
+
+def test_without_a_memory_share_torch_is_not_limited(fractions: list[tuple[float, int]]) -> None:
+    open_device(ReplicaConfig(device="GPU-1"))
+
+    assert fractions == []
 
 
 def test_memory_on_a_cpu_is_what_is_resident() -> None:
