@@ -98,9 +98,13 @@ class AgentRefused(PluginError):
 
 
 class MpsUnavailable(PluginError):
-    """CUDA's Multi-Process Service cannot be used on a device; the text names its pipe directory and the remedy."""
+    """CUDA's Multi-Process Service cannot be used on a device; `what` names its pipe directory."""
 
     code = "mps_unavailable"
+
+    def __init__(self, what: str, *, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}")
+        self.what, self.remedy = what, remedy
 
 
 class ProbeFailed(PluginError):

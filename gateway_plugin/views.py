@@ -50,7 +50,10 @@ def trouble(function: GshareFunctionView) -> str:
     if function.reason:
         return f"{'failing' if function.failures else 'pending'}: {function.reason}"
     errors = [replica.ack_error for replica in function.replicas if replica.ack_error]
-    return f"settings refused: {errors[0]}" if errors else ""
+    if errors:
+        return f"settings refused: {errors[0]}"
+    degraded = [replica.degraded for replica in function.replicas if replica.degraded]
+    return f"degraded: {degraded[0]}" if degraded else ""
 
 
 def processes_table(processes: Iterable[ProcessStatus]) -> Table:

@@ -25,7 +25,7 @@ def discover(wanted: str, *, nvml: Nvml | None, cores: tuple[int, ...], memory_b
     Raises:
         SettingsError: a part that names no device here.
     """
-    gpus = _gpus(nvml) if nvml is not None else ()
+    gpus = gpu_devices(nvml) if nvml is not None else ()
     if not wanted:
         return gpus or (_cpu("cpu:0", cores, memory_bytes),)
     parts = [part.strip() for part in wanted.split(",")]
@@ -55,7 +55,8 @@ def _cpu(device_id: str, cores: tuple[int, ...], memory_bytes: int) -> Device:
     return Device(id=device_id, kind="cpu", units=len(cores), memory_bytes=memory_bytes, cores=cores)
 
 
-def _gpus(nvml: Nvml) -> tuple[Device, ...]:
+def gpu_devices(nvml: Nvml) -> tuple[Device, ...]:
+    """Every GPU, and of those in MIG mode their instances."""
     found: list[Device] = []
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)

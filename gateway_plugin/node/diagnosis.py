@@ -58,6 +58,16 @@ class Torch:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class MpsFact:
+    """One MPS daemon that is there."""
+
+    device: str
+    trouble: str = ""
+    """Why it cannot be used; empty: it answers."""
+    remedy: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything the checks look at."""
@@ -85,6 +95,10 @@ class Facts:
     """Newest CUDA that the driver speaks; (0, 0): no driver."""
     mps_control: str
     """Path of nvidia-cuda-mps-control; empty: none."""
+    mps_setting: str
+    """GSHARE_MPS."""
+    mps_daemons: tuple[MpsFact, ...] = ()
+    """Of the daemons that this home's agent has started and not stopped."""
 
 
 def examine(facts: Facts) -> list[Finding]:
@@ -215,10 +229,21 @@ def _install_line(build: str) -> str:
 def _mps(facts: Facts) -> Finding:
     if not facts.gpus:
         return Finding(Level.OK, "MPS", "not needed without a GPU")
-    if facts.mps_control:
-        return Finding(Level.OK, "MPS", facts.mps_control)
-    remedy = "install the driver's compute utilities, which have nvidia-cuda-mps-control"
-    return Finding(Level.WARNING, "MPS", "nvidia-cuda-mps-control is not in PATH: GPUs are shared in time only", remedy)
+    if facts.mps_setting == "off":
+        return Finding(Level.OK, "MPS", "GSHARE_MPS=off: GPUs are shared in time only")
+    if not facts.mps_control:
+        required = facts.mps_setting == "required"
+        text = "nvidia-cuda-mps-control is not in PATH: " + (
+            "no GPU function starts, since GSHARE_MPS=required" if required else "GPUs are shared in time only"
+        )
+        remedy = "install the driver's compute utilities, which have nvidia-cuda-mps-control"
+        return Finding(Level.PROBLEM if required else Level.WARNING, "MPS", text, remedy)
+    for fact in facts.mps_daemons:
+        if fact.trouble:
+            return Finding(Level.WARNING, "MPS", fact.trouble, fact.remedy)
+    answering = ", ".join(fact.device for fact in facts.mps_daemons)
+    running = f"its daemons answer for {answering}" if answering else "its daemons start with the agent"
+    return Finding(Level.OK, "MPS", f"{facts.mps_control}; {running}")
 
 
 def _gb(size_bytes: int) -> str:

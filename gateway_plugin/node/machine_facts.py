@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import platform
@@ -10,12 +11,18 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gateway_plugin.node.diagnosis import Facts, Gpu, Torch
+from gateway_plugin.errors import MpsUnavailable
+from gateway_plugin.model import Device
+from gateway_plugin.node.devices import gpu_devices
+from gateway_plugin.node.diagnosis import Facts, Gpu, MpsFact, Torch
+from gateway_plugin.node.mps import PROGRAM, MpsDaemon
+from gateway_plugin.node.spaces import mps_daemon
 from gateway_plugin.paths import REPLICA_ID_LENGTH, Paths
 from gateway_plugin.settings import Settings
 
@@ -31,7 +38,7 @@ print(json.dumps({"version": torch.__version__, "cuda": torch.version.cuda or ""
 def collect(settings: Settings, *, python: str = sys.executable) -> Facts:
     """Facts of this machine; `python` is the one whose torch is asked."""
     paths = Paths(settings.home)
-    gpus, driver_cuda = _gpus()
+    gpus, driver_cuda, devices = _gpus()
     return Facts(
         system=platform.system(),
         machine=platform.machine(),
@@ -48,7 +55,9 @@ def collect(settings: Settings, *, python: str = sys.executable) -> Facts:
         torch=probe_torch(python),
         gpus=gpus,
         driver_cuda=driver_cuda,
-        mps_control=shutil.which("nvidia-cuda-mps-control") or "",
+        mps_control=shutil.which(PROGRAM) or "",
+        mps_setting=settings.mps.value,
+        mps_daemons=mps_facts(devices, paths),
     )
 
 
@@ -68,16 +77,32 @@ def probe_torch(python: str) -> Torch | None:
     return msgspec.json.decode(result.stdout, type=Torch)
 
 
-def _gpus() -> tuple[tuple[Gpu, ...], tuple[int, int]]:
+def mps_facts(devices: Iterable[Device], paths: Paths) -> tuple[MpsFact, ...]:
+    """What the daemons of these devices say that are there; nothing is started."""
+    daemons = [mps_daemon(device, paths=paths) for device in devices]
+    return tuple(asyncio.run(_asked(daemon)) for daemon in daemons if daemon.exists())
+
+
+async def _asked(daemon: MpsDaemon) -> MpsFact:
+    try:
+        await daemon.check()
+    except MpsUnavailable as error:
+        return MpsFact(daemon.device.id, error.what, error.remedy)
+    return MpsFact(daemon.device.id)
+
+
+def _gpus() -> tuple[tuple[Gpu, ...], tuple[int, int], tuple[Device, ...]]:
+    """GPUs, the driver's CUDA version, and what of them the agent takes for devices."""
     nvml: Any = importlib.import_module("pynvml")
     try:
         nvml.nvmlInit()
     except nvml.NVMLError:
-        return (), (0, 0)
+        return (), (0, 0), ()
     try:
         handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
         version = int(nvml.nvmlSystemGetCudaDriverVersion())
-        return tuple(_gpu(nvml, handle) for handle in handles), (version // 1000, version % 1000 // 10)
+        gpus = tuple(_gpu(nvml, handle) for handle in handles)
+        return gpus, (version // 1000, version % 1000 // 10), gpu_devices(nvml)
     finally:
         nvml.nvmlShutdown()
 

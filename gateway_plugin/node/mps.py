@@ -79,6 +79,10 @@ class MpsDaemon:
         self._limits = limits or MpsLimits()
         self._uid = os.getuid() if uid is None else uid
 
+    def exists(self) -> bool:
+        """Whether a daemon was started here and has not quit; it may be dead."""
+        return (self.pipes / PID_FILE).exists()
+
     async def start(self, *, replace: bool) -> None:
         """Take over the daemon that answers at the pipe directory, else start one.
 
@@ -225,7 +229,7 @@ class MpsDaemon:
         return without_mps_settings(os.environ) | daemon_environment(self.device, pipes=self.pipes, logs=self.logs)
 
     def _unavailable(self, what: str, remedy: str) -> MpsUnavailable:
-        return MpsUnavailable(f"MPS for {self.device.id} (pipe directory {self.pipes}): {what}; {remedy}")
+        return MpsUnavailable(f"MPS for {self.device.id} (pipe directory {self.pipes}): {what}", remedy=remedy)
 
     def _remedy(self, error: ControlFailed) -> str:
         return (

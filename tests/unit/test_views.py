@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gateway_plugin.model import FunctionRecord, FunctionSpec, FunctionStatus
+from gateway_plugin.model import FunctionRecord, FunctionSpec, FunctionStatus, ReplicaSpec, ReplicaState, ReplicaStatus
 from gateway_plugin.openfaas.gshare_views import gshare_function_view
 from gateway_plugin.supervisor.protocol import ProcessStatus
-from gateway_plugin.views import curl_line, functions_table, processes_table
+from gateway_plugin.views import curl_line, functions_table, processes_table, trouble
 
 
 def test_a_curl_line_names_type_file_and_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +41,18 @@ def test_a_process_that_waits_shows_how_it_ended() -> None:
     assert cells[0] == ["api"]
     assert cells[2] == ["-"]
     assert cells[5] == ["killed by signal 9"]
+
+
+def test_a_function_whose_replica_is_not_held_to_its_partition_says_why() -> None:
+    record = FunctionRecord(
+        spec=FunctionSpec(service="f", image="f"), replicas=1, revision="r", code_digest="d", created_at=""
+    )
+    spec = ReplicaSpec(id="f-1", function=record.name, revision="r", code_digest="d", slot=0)
+    replica = ReplicaStatus(spec=spec, state=ReplicaState.READY, degraded="MPS for GPU-1: no answer")
+    status = FunctionStatus(name=record.name, ready=1, replicas=(replica,))
+    view = gshare_function_view(record, status, invocations=0, devices=[])
+    assert view.replicas[0].degraded == "MPS for GPU-1: no answer"
+    assert trouble(view) == "degraded: MPS for GPU-1: no answer"
 
 
 def test_a_url_stays_whole_beside_a_long_name_and_reason() -> None:

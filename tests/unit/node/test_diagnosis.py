@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway_plugin.node.diagnosis import Facts, Finding, Gpu, Level, Torch, examine, runs_on
+from gateway_plugin.node.diagnosis import Facts, Finding, Gpu, Level, MpsFact, Torch, examine, runs_on
 
 V100 = Gpu("GPU-v100", "Tesla V100-SXM2-16GB", (7, 0))
 H200 = Gpu("GPU-h200", "NVIDIA H200", (9, 0))
@@ -25,6 +25,7 @@ LAPTOP = Facts(
     gpus=(),
     driver_cuda=(0, 0),
     mps_control="",
+    mps_setting="auto",
 )
 SERVER = replace(
     LAPTOP, torch=CUDA_13, gpus=(H200,), driver_cuda=(13, 0), mps_control="/usr/bin/nvidia-cuda-mps-control"
@@ -105,6 +106,23 @@ def test_gpus_without_mps_share_time_only() -> None:
     (found,) = complaints(replace(SERVER, mps_control=""))
 
     assert (found.level, found.name) == (Level.WARNING, "MPS")
+    assert "install the driver's compute utilities" in found.remedy
+
+
+def test_without_mps_a_machine_that_requires_it_has_a_problem_and_one_that_does_without_has_none() -> None:
+    (found,) = complaints(replace(SERVER, mps_control="", mps_setting="required"))
+
+    assert (found.level, found.name) == (Level.PROBLEM, "MPS")
+    assert complaints(replace(SERVER, mps_control="", mps_setting="off")) == []
+
+
+def test_an_mps_daemon_that_does_not_answer_is_told_in_its_own_words() -> None:
+    well, silent = MpsFact("GPU-1"), MpsFact("GPU-2", "MPS for GPU-2 (pipe directory /p): no answer", "see /l")
+
+    assert complaints(replace(SERVER, mps_daemons=(well,))) == []
+    (found,) = complaints(replace(SERVER, mps_daemons=(well, silent)))
+
+    assert (found.text, found.remedy) == (silent.trouble, silent.remedy)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """The collector against this machine itself."""
 
+import asyncio
+import os
+import signal
 import socket
 import sys
 import tempfile
@@ -7,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway_plugin.node.diagnosis import Torch
-from gateway_plugin.node.machine_facts import collect, probe_torch
+from gateway_plugin.model import Device
+from gateway_plugin.node.diagnosis import MpsFact, Torch
+from gateway_plugin.node.machine_facts import collect, mps_facts, probe_torch
+from gateway_plugin.node.mps import PID_FILE
+from gateway_plugin.node.spaces import mps_daemon
 from gateway_plugin.paths import Paths
 from gateway_plugin.settings import Settings
+from tests.mps_stand import install_fake
 
 
 def fake_python(folder: Path, script: str) -> str:
@@ -81,3 +88,24 @@ def test_a_torch_that_cannot_be_imported_is_reported_with_the_last_line(tmp_path
 
 def test_a_torch_that_kills_its_process_is_reported_with_the_signal(tmp_path: Path) -> None:
     assert probe_torch(fake_python(tmp_path, "kill -ILL $$")) == Torch(error="the process ended with -4")
+
+
+def test_an_mps_daemon_is_asked_only_where_the_agent_has_started_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_fake(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with tempfile.TemporaryDirectory(prefix="gs") as home:
+        paths = Paths(Path(home))
+        paths.create()
+        devices = [Device(id=f"GPU-{name}", kind="V100", units=40, memory_bytes=1) for name in ("none", "well", "dead")]
+        for device in devices[1:]:
+            asyncio.run(mps_daemon(device, paths=paths).start(replace=True))
+        os.kill(int((paths.mps_pipes("GPU-dead") / PID_FILE).read_text()), signal.SIGKILL)
+
+        well, dead = mps_facts(devices, paths)
+        asyncio.run(mps_daemon(devices[1], paths=paths).stop())
+
+    assert well == MpsFact("GPU-well")
+    assert dead.device == "GPU-dead"
+    assert "Cannot find MPS control daemon process" in dead.trouble
