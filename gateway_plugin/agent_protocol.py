@@ -11,6 +11,9 @@ from gshare.wire import LiveConfig, Message
 from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
 
+PROBE_FUNCTION = "verify.gshare-probe"
+"""Under this name probes are in the ledger: they serve no function."""
+
 
 class ListReplicas(Message, frozen=True):
     """Answered by Replicas."""
@@ -48,6 +51,22 @@ class ConfigureReplica(Message, frozen=True):
     live: LiveConfig
 
 
+class AdmitProbe(Message, frozen=True):
+    """A probe that may ask for tokens of a device; answered by Admitted. It ends with this connection."""
+
+    device: str
+    units: tuple[int, ...]
+    request: float
+    limit: float
+
+
+class HoldProbe(Message, frozen=True):
+    """The probe's process, just started: hold it to its units as a replica; answered by Done."""
+
+    id: str
+    pid: int
+
+
 class Subscribe(Message, frozen=True):
     """From here on, Events."""
 
@@ -64,6 +83,21 @@ class Ledgers(Message, frozen=True):
     """One a device; of a scheduler that is away, the last one known (see `Ledger.at_s`)."""
 
     ledgers: tuple[Ledger, ...]
+
+
+class Admitted(Message, frozen=True, kw_only=True):
+    """What a probe's process needs."""
+
+    id: str
+    """Its name in the ledger."""
+    socket: str
+    """Where it asks for tokens, with this credential."""
+    credential: str
+    env: dict[str, str]
+    window_s: float
+    """Time over which shares are kept."""
+    degraded: str
+    """Why it will not be held to its units; empty: it will."""
 
 
 class Done(Message, frozen=True):
@@ -84,6 +118,16 @@ class Event(Message, frozen=True):
     gone: bool = False
 
 
-Request = ListReplicas | ListDevices | AskLedgers | StartReplica | StopReplica | ConfigureReplica | Subscribe
-Reply = Replicas | Devices | Ledgers | Done | No | Event
+Request = (
+    ListReplicas
+    | ListDevices
+    | AskLedgers
+    | StartReplica
+    | StopReplica
+    | ConfigureReplica
+    | AdmitProbe
+    | HoldProbe
+    | Subscribe
+)
+Reply = Replicas | Devices | Ledgers | Admitted | Done | No | Event
 REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

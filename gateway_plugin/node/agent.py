@@ -10,11 +10,13 @@ from gshare.wire import WireError, encode
 
 from gateway_plugin.agent_protocol import (
     REQUEST,
+    AdmitProbe,
     AskLedgers,
     ConfigureReplica,
     Devices,
     Done,
     Event,
+    HoldProbe,
     Ledgers,
     ListDevices,
     ListReplicas,
@@ -30,6 +32,7 @@ from gateway_plugin.errors import AgentRefused
 from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.model import Device, ReplicaStatus
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes
+from gateway_plugin.node.guests import Guests, House
 from gateway_plugin.node.nvml import open_nvml
 from gateway_plugin.node.runner import Runner
 from gateway_plugin.node.schedulers import schedulers_of
@@ -54,9 +57,11 @@ class Agent:
         self._subscribers: set[asyncio.StreamWriter] = set()
         self._spaces = spaces_of(devices, mps=settings.mps, paths=self._paths)
         self._schedulers = schedulers_of(devices, paths=self._paths, settings=settings)
+        by_id = {device.id: device for device in devices}
+        self._house = House(self._paths, by_id, self._schedulers, self._spaces)
         self._runner = Runner(
             paths=self._paths,
-            devices={device.id: device for device in devices},
+            devices=self._house.devices,
             spaces=self._spaces,
             schedulers=self._schedulers,
             weights_root=settings.weights_root,
@@ -91,21 +96,23 @@ class Agent:
         server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        guests = Guests(self._house)
         try:
             async for request in messages(reader, REQUEST):
                 if isinstance(request, Subscribe):
                     self._subscribers.add(writer)
                     writer.write(encode(Done()))
                 else:
-                    writer.write(encode(await self._answer(request)))
+                    writer.write(encode(await self._answer(request, guests)))
                 await writer.drain()
         except (WireError, OSError) as error:
             log.warning("admin connection: %s", error)
         finally:
             self._subscribers.discard(writer)
             writer.close()
+            await guests.leave()
 
-    async def _answer(self, request: Request) -> Reply:
+    async def _answer(self, request: Request, guests: Guests) -> Reply:
         try:
             match request:
                 case ListReplicas():
@@ -114,6 +121,11 @@ class Agent:
                     return Devices(self._devices)
                 case AskLedgers():
                     return Ledgers(tuple([await one.read_ledger() for one in self._schedulers.values()]))
+                case AdmitProbe():
+                    return await guests.admit(request)
+                case HoldProbe(id=probe, pid=pid):
+                    guests.hold(probe, pid)
+                    return Done()
                 case _:
                     await self._change(request)
                     return Done()

@@ -78,6 +78,11 @@ class Scheduler:
             task.cancel()
         await self._child.stop()
 
+    @property
+    def window_s(self) -> float:
+        """Time over which shares are kept."""
+        return self._set_up.window_s
+
     def socket_of(self, replica_id: str) -> Path:
         """Where a replica asks for its tokens."""
         return self._paths.replica_tokens(replica_id)
