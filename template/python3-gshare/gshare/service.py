@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -47,7 +48,7 @@ class Service(Protocol):
         """New live settings."""
 
     def serve(self) -> None:
-        """Do the device's work in this thread until `close`; returns at once where there is none."""
+        """Do the device's work, if there is any, in this thread until `close`."""
 
     def close(self) -> None:
         """Finish what was taken, take nothing new."""
@@ -62,6 +63,7 @@ class PlainService:
         self._context = event_context()
         self._folder = folder
         self._gate = gate
+        self._closed = threading.Event()
 
     def respond(self, request: Request, _deadline: Deadline) -> Response:
         if self._gate is not None:
@@ -78,10 +80,11 @@ class PlainService:
         """Nothing of a plain function changes live."""
 
     def serve(self) -> None:
-        """It has no device thread."""
+        """Its requests work in their own threads, with the tokens of this process, until the last has ended."""
+        self._closed.wait()
 
     def close(self) -> None:
-        """Its requests end by themselves."""
+        self._closed.set()
 
 
 class ModelService:
