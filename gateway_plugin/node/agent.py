@@ -32,8 +32,9 @@ from gateway_plugin.errors import AgentRefused
 from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.model import Device, ReplicaStatus
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes
+from gateway_plugin.node.gpu_processes import GpuProcessWatch
 from gateway_plugin.node.guests import Guests, House
-from gateway_plugin.node.nvml import open_nvml
+from gateway_plugin.node.nvml import Nvml, open_nvml
 from gateway_plugin.node.runner import Runner
 from gateway_plugin.node.schedulers import schedulers_of
 from gateway_plugin.node.spaces import spaces_of
@@ -49,7 +50,8 @@ SUBSCRIBER_BACKLOG_BYTES = 4 * 1024 * 1024
 class Agent:
     """Answers the admin socket on behalf of the runner."""
 
-    def __init__(self, settings: Settings, *, devices: tuple[Device, ...]) -> None:
+    def __init__(self, settings: Settings, *, devices: tuple[Device, ...], nvml: Nvml | None = None) -> None:
+        """`nvml`: where there are GPUs among the devices."""
         self._settings = settings
         self._paths = Paths(settings.home)
         self._devices = devices
@@ -68,6 +70,8 @@ class Agent:
             exec_timeout_s=settings.upstream_timeout_s,
             on_change=self._tell,
         )
+        gpus = [device.id for device in devices if not device.cores]
+        self._strangers = GpuProcessWatch(nvml, gpus, ours=self._ours) if nvml is not None else None
         self._ungated = UngatedWatch(statuses=self._runner.statuses, report=self._runner.judged)
 
     async def run(self, heartbeat: Heartbeat) -> None:
@@ -85,6 +89,8 @@ class Agent:
         self._paths.agent_socket.chmod(0o600)
         watches = [asyncio.ensure_future(space.watch(self._runner.clear)) for space in self._spaces.values()]
         watches.append(asyncio.ensure_future(self._ungated.run(self._devices, self._schedulers)))
+        if self._strangers is not None:
+            watches.append(asyncio.ensure_future(self._strangers.run()))
         beats = asyncio.ensure_future(heartbeat.keep_beating())
         await stop.wait()
         for watch in watches:
@@ -94,6 +100,11 @@ class Agent:
         await asyncio.gather(*(scheduler.close() for scheduler in self._schedulers.values()))
         beats.cancel()
         server.close()
+
+    def _ours(self) -> frozenset[int]:
+        """Processes that may use GPUs: replicas, which lead sessions, and MPS."""
+        replicas = (status.pid for status in self._runner.statuses() if status.pid)
+        return frozenset(replicas).union(*(space.pids() for space in self._spaces.values()))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         guests = Guests(self._house)
@@ -162,6 +173,7 @@ class Agent:
 
 def run_agent(settings: Settings, heartbeat: Heartbeat) -> None:
     """Blocks until told to stop. Raises: SettingsError for devices that are not here."""
-    devices = discover(settings.devices, nvml=open_nvml(), cores=machine_cores(), memory_bytes=machine_memory_bytes())
+    nvml = open_nvml()
+    devices = discover(settings.devices, nvml=nvml, cores=machine_cores(), memory_bytes=machine_memory_bytes())
     log.info("devices: %s", ", ".join(f"{device.id} ({device.kind}, {device.units} units)" for device in devices))
-    asyncio.run(Agent(settings, devices=devices).run(heartbeat))
+    asyncio.run(Agent(settings, devices=devices, nvml=nvml).run(heartbeat))

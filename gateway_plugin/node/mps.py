@@ -213,6 +213,10 @@ class MpsDaemon:
         ours = os.fsencode(f"CUDA_MPS_PIPE_DIRECTORY={self.pipes}") in environ.split(b"\0")
         return identify(pid) if ours else None
 
+    def pids(self) -> frozenset[int]:
+        """Of the daemon and its servers."""
+        return frozenset(process.pid for process in self._family())
+
     def _family(self) -> list[ProcessId]:
         """The daemon and its servers; none if it does not run."""
         process = self._process()

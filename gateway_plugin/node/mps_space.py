@@ -109,6 +109,9 @@ class MpsSpace:
     async def close(self) -> None:
         await self._daemon.stop()
 
+    def pids(self) -> frozenset[int]:
+        return self._daemon.pids() | frozenset(self._masters.values())
+
     @property
     def _device_id(self) -> str:
         return self._daemon.device.id

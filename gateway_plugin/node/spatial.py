@@ -53,6 +53,9 @@ class SpaceOwner(Protocol):
     async def close(self) -> None:
         """Leave nothing of ours behind. No replica runs any more."""
 
+    def pids(self) -> frozenset[int]:
+        """Processes that it knows to use the device by right: its own, and what it holds to units."""
+
 
 class Unplaced:
     """For functions without a device."""
@@ -75,6 +78,9 @@ class Unplaced:
     async def watch(self, clear: Clear) -> None: ...
 
     async def close(self) -> None: ...
+
+    def pids(self) -> frozenset[int]:
+        return frozenset()
 
 
 class CpuSpace(Unplaced):
