@@ -55,7 +55,7 @@ class Scheduler:
             argv=tuple(python_command("process", f"{PROCESS}{number}")),
             heartbeat_limit_s=HEARTBEAT_LIMIT_S,
         )
-        self._child = Child(spec, paths=paths, env=os.environ, backoff_max_s=settings.backoff_max_s)
+        self._child = Child(spec, paths=paths, env=os.environ | settings.to_env(), backoff_max_s=settings.backoff_max_s)
         window_s = settings.token_window_s or (CPU_WINDOW_S if device.cores else CUDA_WINDOW_S)
         self._set_up = SetUp(device.id, device.units, exclusive=bool(device.cores), window_s=window_s)
         self._known: dict[str, Register] = {}
@@ -168,18 +168,24 @@ class Scheduler:
             await asyncio.sleep(RETRY_S)
 
     async def _introduce(self) -> None:
-        """Tell it all that is known, and also what changes meanwhile; nothing is awaited after the last look."""
+        """Tell it all that is known, also what changes meanwhile, and nothing is awaited after the last look.
+
+        What an earlier agent had registered and has ended since is unregistered.
+        """
         await self._say(self._set_up)
+        found = await self._ask(AskLedger())
+        left = {entry.replica for entry in found.entries} if isinstance(found, Ledger) else set()
         told: set[str] = set()
         while True:
             fresh = [asked for asked in self._known.values() if asked.replica not in told]
-            stale = told - self._known.keys()
+            stale = (left | told) - self._known.keys()
             if not fresh and not stale:
                 self._ready.set()
                 return
             for request in (*fresh, *(Unregister(replica) for replica in sorted(stale))):
                 await self._say(request)
             told = (told | {asked.replica for asked in fresh}) - stale
+            left = set()
 
     async def _say(self, request: msgspec.Struct) -> None:
         """Raises: WireError: it is gone or stuck."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from gateway_plugin.node.tokens.wall import Wall
 
-CAP = 1.0
-FLOOR = 1.0
+CAP = 4.0
+FLOOR = 0.25
 
 
 class Account:
@@ -106,6 +106,11 @@ class Account:
             return max(self._balance_s - (1 - self.request) * since_s, min(self._balance_s, self._floor_s))
         top_s = CAP * self._cap_s if self.waiting else 0.0
         return min(self._balance_s + self.request * since_s, max(self._balance_s, top_s))
+
+    def forgive(self, now_s: float) -> None:
+        if not self._running:
+            self._accrue(now_s)
+        self._balance_s = min(self._balance_s, max(0.0, self._balance_s - self._cap_s))
 
     def _accrue(self, now_s: float) -> None:
         self._balance_s = self._balance_at_s(now_s)

@@ -53,8 +53,25 @@ def fits(client: Client, rows: int, width: int, *, units: int, admission: Admiss
 
 
 def crossing_s(waiting: Account, holding: Account, now_s: float) -> float:
-    """When the waiting one will be owed so much more than the holding one that it takes its place; inf: never."""
-    gap = holding.standing(now_s) + STICKINESS - waiting.standing(now_s)
+    """When the waiting one may take the place of the holding one, at the earliest; inf: never."""
+    w, h, window_s = waiting.standing(now_s), holding.standing(now_s), waiting.window_s
+    times = [now_s + _overtakes_s(waiting, holding, now_s)]
+    if w <= 0:
+        times.append(now_s - w * window_s + _STEP * window_s)
+        gap = QUANTUM - holding.wall.used_s(now_s) / window_s + waiting.wall.used_s(now_s) / window_s
+        times.append(now_s + max(_STEP, gap / 2) * window_s)
+    if h > -SPENT:
+        times.append(now_s + (h + SPENT) * window_s * holding.request / (1 - holding.request + 1e-9) + 1e-6)
+    return min(times)
+
+
+_STEP = 0.02
+SPENT = 0.25
+QUANTUM = 0.25
+
+
+def _overtakes_s(waiting: Account, holding: Account, now_s: float) -> float:
+    gap = holding.standing(now_s) + bonus(holding) - waiting.standing(now_s)
     if gap <= _ROUNDING:
         return math.inf
     window_s, request = waiting.window_s, holding.request
@@ -64,14 +81,33 @@ def crossing_s(waiting: Account, holding: Account, now_s: float) -> float:
         speed = (rises_for_s > after_s) + (falls_for_s > after_s) * (1 - request) / request
         closed = speed * (until_s - after_s) / window_s
         if closed >= gap:
-            return now_s + after_s + gap * window_s / speed
+            return after_s + gap * window_s / speed
         gap -= closed
         after_s = until_s
     return math.inf
 
 
+def _weight(client: Client, now_s: float) -> float:
+    account = client.account
+    owed = account.standing(now_s)
+    used = account.wall.used_s(now_s) / account.window_s
+    if client.token is None:
+        return owed if owed > 0 else -used
+    if owed > -SPENT:
+        return owed + bonus(account) - _ROUNDING
+    used += min(1, (now_s - client.token.granted_s) / account.window_s)
+    return min(0.0, QUANTUM - used)
+
+
 def _rank(client: Client, now_s: float) -> tuple[float, bool, float, float, int]:
     """Smaller is earlier: most owed; holders before others; least used in the window; longest waiting; first joined."""
     holding = client.token is not None
-    owed = client.account.standing(now_s) + (STICKINESS - _ROUNDING if holding else 0.0)
-    return (-owed, not holding, client.account.wall.used_s(now_s), client.asked_s, client.order)
+    return (-_weight(client, now_s), not holding, client.account.wall.used_s(now_s), client.asked_s, client.order)
+
+
+
+TIGHT = 0.5
+
+
+def bonus(account: Account) -> float:
+    return STICKINESS + TIGHT * account.request / account.limit if account.limit < 1 else STICKINESS

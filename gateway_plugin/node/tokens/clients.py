@@ -53,6 +53,7 @@ class Client:
     used_s: float = 0.0
     overuse_s: float = 0.0
     lost: int = 0
+    opens_s: float = 0.0
 
     @property
     def width(self) -> int:

@@ -25,7 +25,7 @@ from gateway_plugin.node.tokens.protocol import Register
 
 STRANGERS = 4
 """Connections of one replica that have not said who they are; more wait outside, and cost nothing."""
-HELLO_S = 5.0
+HELLO_S = 2.0
 """Longest time to say it."""
 FRAME_BYTES = 4096
 
@@ -75,7 +75,7 @@ class Seat:
         self._listener.close()
         Path(self.asked.socket).unlink(missing_ok=True)
         for connection in (*self._strangers, *([self.holder] if self.holder else [])):
-            connection.close("its replica has ended")
+            connection.close("")
 
     def _listen(self) -> None:
         if not self._listening and len(self._strangers) < STRANGERS and self._listener.fileno() >= 0:

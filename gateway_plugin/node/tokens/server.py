@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import signal
 import time
 from pathlib import Path
@@ -45,6 +46,7 @@ class TokenServer:
         self._listener = listen_unix(admin_socket, backlog=8)
         self._listener.setblocking(False)
         self._poller.add(self._listener.fileno(), self._accept_admin)
+        self._admins: set[Connection] = set()
         self._set_up: SetUp | None = None
         self._rule: TokenRule | None = None
         self._seats: dict[str, Seat] = {}
@@ -52,6 +54,8 @@ class TokenServer:
         self._tokens = 0
         self._wake_s = math.inf
         self._stopped = False
+        self._stop = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poller.add(self._stop, lambda: None)
 
     def run(self, heartbeat: Heartbeat) -> None:
         """Until `stop`."""
@@ -67,7 +71,9 @@ class TokenServer:
         self._close()
 
     def stop(self) -> None:
+        """Ends `run`; may be called from a signal handler or another thread."""
         self._stopped = True
+        os.eventfd_write(self._stop, 1)
 
     # The rule's decisions
 
@@ -175,11 +181,13 @@ class TokenServer:
         sock = open_connection(self._listener)
         if sock is not None:
             connection = Connection(sock, ADMIN, take=self._admin, ended=self._admin_ended)
+            self._admins.add(connection)
             self._poller.add(connection.fileno(), connection.read)
 
     def _admin_ended(self, connection: Connection, reason: str) -> None:
         if reason:
             log.warning("admin connection: %s", reason)
+        self._admins.discard(connection)
         self._poller.remove(connection.fileno())
 
     def _admin(self, connection: Connection, request: Admin) -> None:
@@ -273,9 +281,12 @@ class TokenServer:
     def _close(self) -> None:
         for replica in list(self._seats):
             self._unregister(replica)
+        for connection in tuple(self._admins):
+            connection.close("")
         self._listener.close()
         self._admin_socket.unlink(missing_ok=True)
         self._poller.close()
+        os.close(self._stop)
 
 
 def run_token_server(admin_socket: Path, heartbeat: Heartbeat) -> None:

@@ -14,8 +14,9 @@ from gateway_plugin.node.tokens.window import SlidingWindow
 _SHORTEST = 0.01
 """Of a window: a run shorter than this is not worth a token, whatever its blocks."""
 
-DEPTH = 1.0
+DEPTH = 2.0
 EDGE_S = 1e-6
+WANT = 0.3
 
 
 class Wall:
@@ -45,7 +46,7 @@ class Wall:
         if self._limit >= 1:
             return now_s
         cap_s = self._limit * self._length_s + EDGE_S
-        wanted_s = min(max(longest_block_s, _SHORTEST * self._length_s), cap_s)
+        wanted_s = min(max(WANT * longest_block_s, _SHORTEST * self._length_s), cap_s)
         self.refill(now_s)
         missing_s = (1 - self._limit) * wanted_s - self._level_s
         filled_at_s = now_s + max(0.0, missing_s) / self._limit

@@ -156,22 +156,29 @@ class OutermostGate:
         self._turn = turn
         self._depth = threading.local()
         self._installing = threading.Lock()
+        self._remove: Callable[[], None] = _nothing
         self.installed = False
 
-    def install(self) -> None:
-        """Gate torch's modules once torch is there; costs nothing before and after that."""
-        if self.installed or "torch" not in sys.modules:
-            return
-        with self._installing:
-            if not self.installed:
-                self._hook()
-                self.installed = True
+    def install(self) -> Callable[[], None]:
+        """Gate torch's modules once torch is there, and only once; returns what takes the gate away again."""
+        if not self.installed and "torch" in sys.modules:
+            with self._installing:
+                if not self.installed:
+                    self._remove = self._hook()
+                    self.installed = True
+        return self._remove
 
-    def _hook(self) -> None:
+    def _hook(self) -> Callable[[], None]:
         from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-        register_module_forward_pre_hook(lambda _module, _args: self._enter())
-        register_module_forward_hook(lambda _module, _args, _output: self._leave(), always_call=True)
+        before = register_module_forward_pre_hook(lambda _module, _args: self._enter())
+        after = register_module_forward_hook(lambda _module, _args, _output: self._leave(), always_call=True)
+
+        def remove() -> None:
+            before.remove()
+            after.remove()
+
+        return remove
 
     def _enter(self) -> None:
         depth = getattr(self._depth, "value", 0)
@@ -183,3 +190,7 @@ class OutermostGate:
         self._depth.value -= 1
         if not self._depth.value:
             self._turn.leave()
+
+
+def _nothing() -> None:
+    """There is no gate yet."""

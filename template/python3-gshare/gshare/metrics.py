@@ -92,6 +92,10 @@ class Metrics:
                 ("inflight", "Calls being answered now."),
                 ("ready", "1 when the replica takes requests."),
                 ("managed", "1 when connected to its node agent."),
+                (
+                    "token_server_up",
+                    "1 when connected to its device's token server; else it paces itself, or has none.",
+                ),
                 ("memory_bytes", "Memory held on the replica's device."),
             )
         }

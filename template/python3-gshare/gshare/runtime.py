@@ -30,7 +30,7 @@ from gshare.metrics import Metrics
 from gshare.node import Managed, NodeClient
 from gshare.service import ModelService, PlainService, Service
 from gshare.temporal import TokenClient
-from gshare.turn import FreeTurn, Turn
+from gshare.turn import FreeTurn, Gating, Turn
 from gshare.weights import Weights, open_weights
 from gshare.wire import Hello, LiveConfig, State
 
@@ -91,6 +91,7 @@ class Runtime:
         """What a plain function's modules have to pass; unused by handler classes."""
         self.metrics.watch("ready", lambda: float(self.condition.phase is Phase.READY))
         self.metrics.watch("managed", lambda: float(self.managed is Managed.YES))
+        self.metrics.watch("token_server_up", lambda: float(self.turn.gating is Gating.TOKENS))
         self.metrics.watch("memory_bytes", lambda: float(self.condition.memory_bytes))
 
     @property

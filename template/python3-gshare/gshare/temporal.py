@@ -92,11 +92,13 @@ class TokenClient:
         """Leave for good; a token in hand goes back with the connection."""
         self._stopped.set()
         with self._changed:
-            link, self._link, self._grant = self._link, None, None
+            link, self._link, self._grant, self._watched = self._link, None, None, False
             self._changed.notify_all()
         if link is not None:
             link.shutdown()
         os.eventfd_write(self._wake, 1)
+        self._thread.join()
+        os.close(self._wake)
 
     def begin(self) -> None:
         if self._grant is not None and not self._watched:
