@@ -94,7 +94,7 @@ class Metrics:
                 ("managed", "1 when connected to its node agent."),
                 (
                     "token_server_up",
-                    "1 when connected to its device's token server; else it paces itself, or has none.",
+                    "1 when its device's token server gives it its time.",
                 ),
                 ("memory_bytes", "Memory held on the replica's device."),
             )
