@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import math
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,9 @@ STRANGERS = 4
 HELLO_S = 2.0
 """Longest time to say it."""
 FRAME_BYTES = 4096
+BOOKED_S = 1.0
+"""Longest slice that is told, even where the rule has no end for it: what a replica used is booked when it returns its
+token, and a ledger that is older than a second would be of little use."""
 
 
 class Seat:
@@ -62,7 +64,7 @@ class Seat:
     def grant(self, token: int, *, slice_s: float, alone: bool, now_s: float) -> None:
         self.token, self.granted_s, self.slice_s, self.asked_s = token, now_s, slice_s, 0.0
         if self.holder is not None:
-            self.holder.send(Grant(token, None if math.isinf(slice_s) else slice_s, alone))
+            self.holder.send(Grant(token, min(slice_s, BOOKED_S), alone))
 
     def check_strangers(self, now_s: float) -> None:
         """Show those out that do not say who they are."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
 import select
 import threading
@@ -119,7 +118,7 @@ class TokenClient:
         self._obtain()
 
     def end(self) -> None:
-        self._clock.block_ended(time.monotonic())
+        self._clock.pass_ended(time.monotonic())
         self._stop_clock()
 
     def idle(self) -> None:
@@ -214,7 +213,7 @@ class TokenClient:
             now_s = time.monotonic()
             self._clock.take()  # what was used without a token is none of this one's
             self._clock.start(now_s)  # under the lock: or the second thread could return it before it is used
-            self._slice_end_s = math.inf if grant.slice_s is None else now_s + grant.slice_s
+            self._slice_end_s = now_s + grant.slice_s
             self._tokens += 1
             if grant.alone:
                 self._watched = True
@@ -304,7 +303,7 @@ class TokenClient:
                 if not self._watched:
                     continue
                 wait_s = self._slice_end_s - time.monotonic()
-            poller.poll(None if wait_s == math.inf else 1000 * (wait_s if wait_s > 0 else OVERDUE_S) + 1)
+            poller.poll(1000 * (wait_s if wait_s > 0 else OVERDUE_S) + 1)
             with self._changed:
                 self._woken(link)
 

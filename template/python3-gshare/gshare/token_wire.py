@@ -54,12 +54,12 @@ class Return(Message, frozen=True):
 
 
 class Grant(Message, frozen=True):
-    """Scheduler → replica: go on until the first gate point after `slice_s`; None: until Recall."""
+    """Scheduler → replica: go on until the first gate point after `slice_s`, or until Recall."""
 
     token: int
-    slice_s: float | None
+    slice_s: float
     alone: bool
-    """Nobody else wants these units: keep the token between passes, until Recall."""
+    """Nobody else wants these units: keep the token between passes, until then."""
 
 
 class Recall(Message, frozen=True):

@@ -221,3 +221,15 @@ def test_a_free_turn_counts_and_never_waits() -> None:
     assert not turn.over()
     assert turn.counts.used_s >= 0.01
     assert turn.counts.longest_block_s >= 0.009  # the longer block, a little forgotten
+
+
+def test_what_a_replica_uses_alone_is_in_the_ledger_soon_though_nobody_recalls_its_token() -> None:
+    with token_stand() as stand, token_client(stand.register("a")) as client:
+        client.begin()
+        client.end()
+        client.idle()
+
+        entry = stand.wait_for_entry("a", holding=False)
+
+        assert entry.used_s == pytest.approx(client.counts.used_s, abs=1e-6)
+        assert client.counts.used_s > 0
