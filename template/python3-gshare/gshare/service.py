@@ -204,10 +204,11 @@ class ModelService:
 def batch_rules(live: LiveConfig, *, warmup_s: float) -> Rules:
     """The batcher's rules for live settings, on a device whose warm-up pass took `warmup_s`.
 
-    The goal is the objective, but no less than a few passes: a device that cannot meet the objective still serves what
-    it can. Without an objective there is none: an item waits as long as `max_batch_delay_ms` says, and nothing is late.
+    The goal is the objective, but no less than a few passes at the rate that `quota_request` guarantees: a share that
+    cannot meet the objective still serves what it can. Without an objective there is none: an item waits as long as
+    `max_batch_delay_ms` says, and nothing is late.
     """
-    goal_s = max(live.slo_ms / 1000, GOAL_IN_WARM_UPS * warmup_s) if live.slo_ms else math.inf
+    goal_s = max(live.slo_ms / 1000, GOAL_IN_WARM_UPS * warmup_s / live.quota_request) if live.slo_ms else math.inf
     return Rules(max_batch=live.max_batch, max_delay_s=live.max_batch_delay_ms / 1000, goal_s=goal_s)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Protocol
 
 BLOCK_MEMORY = 0.95
-"""A longer block is remembered that much of itself from block to block."""
+"""A longer block is remembered that much of itself from pass to pass."""
 
 
 class Gating(StrEnum):
@@ -68,7 +68,7 @@ class TurnClock:
     def __init__(self) -> None:
         self.running = False
         self.total_s = 0.0
-        self.longest_block_s = 0.0
+        self._longest_s = self._longest_in_pass_s = 0.0
         self._since_s = self._block_since_s = 0.0
         self._unreported_s = 0.0
 
@@ -76,10 +76,19 @@ class TurnClock:
         self.running = True
         self._since_s = self._block_since_s = now_s
 
+    @property
+    def longest_block_s(self) -> float:
+        """Of the passes of late: the blocks of one pass differ, and each pass has them all again."""
+        return max(self._longest_s, self._longest_in_pass_s)
+
     def block_ended(self, now_s: float) -> None:
-        block_s = now_s - self._block_since_s
-        self.longest_block_s = max(block_s, self.longest_block_s * BLOCK_MEMORY)
+        self._longest_in_pass_s = max(self._longest_in_pass_s, now_s - self._block_since_s)
         self._block_since_s = now_s
+
+    def pass_ended(self, now_s: float) -> None:
+        self.block_ended(now_s)
+        self._longest_s = max(self._longest_in_pass_s, self._longest_s * BLOCK_MEMORY)
+        self._longest_in_pass_s = 0.0
 
     def stop(self, now_s: float) -> float:
         """Seconds since the start."""
@@ -116,7 +125,7 @@ class FreeTurn:
 
     def end(self) -> None:
         now_s = time.monotonic()
-        self._clock.block_ended(now_s)
+        self._clock.pass_ended(now_s)
         self._clock.stop(now_s)
 
     def idle(self) -> None:

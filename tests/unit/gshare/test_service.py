@@ -12,6 +12,11 @@ def test_the_goal_is_the_objective_and_no_less_than_three_passes() -> None:
     assert batch_rules(LiveConfig(slo_ms=69), warmup_s=0.5).goal_s == 1.5
 
 
+def test_a_share_of_the_time_makes_a_pass_longer_and_the_goal_with_it() -> None:
+    assert batch_rules(LiveConfig(slo_ms=69, quota_request=0.25), warmup_s=0.05).goal_s == 0.6
+    assert batch_rules(LiveConfig(slo_ms=5000, quota_request=0.25), warmup_s=0.05).goal_s == 5.0
+
+
 def test_without_an_objective_nothing_is_late_and_the_delay_is_the_one_that_was_set() -> None:
     live = LiveConfig(max_batch=8, max_batch_delay_ms=50)
 
