@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from gshare.forming import Rules
 from gshare.service import batch_rules
 from gshare.wire import LiveConfig
@@ -13,7 +14,7 @@ def test_the_goal_is_the_objective_and_no_less_than_three_passes() -> None:
 
 
 def test_a_share_of_the_time_makes_a_pass_longer_and_the_goal_with_it() -> None:
-    assert batch_rules(LiveConfig(slo_ms=69, quota_request=0.25), warmup_s=0.05).goal_s == 0.6
+    assert batch_rules(LiveConfig(slo_ms=69, quota_request=0.25), warmup_s=0.05).goal_s == pytest.approx(0.6)
     assert batch_rules(LiveConfig(slo_ms=5000, quota_request=0.25), warmup_s=0.05).goal_s == 5.0
 
 
