@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gshare.wire import LiveConfig
 
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
 
 
@@ -18,6 +19,9 @@ class Backend(Protocol):
 
     def replicas(self) -> tuple[ReplicaStatus, ...]:
         """What runs now; the truth of it."""
+
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """Who used which device for how long, one ledger a device."""
 
     def start(self, spec: ReplicaSpec, *, fence: int) -> None:
         """Begin to run one replica; returns before it is ready."""

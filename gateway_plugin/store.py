@@ -11,6 +11,7 @@ import msgspec
 import redis
 
 from gateway_plugin.errors import LeaseLost, StoreFormat, StoreUnavailable
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, FunctionRecord, FunctionStatus, RouteTable
 
 PREFIX = "gshare:"
@@ -18,6 +19,7 @@ FUNCTION = PREFIX + "function:"
 FUNCTIONS = PREFIX + "functions"
 STATUS = PREFIX + "status"
 DEVICES = PREFIX + "devices"
+LEDGERS = PREFIX + "ledgers"
 ROUTES = PREFIX + "routes"
 ROUTES_VERSION = PREFIX + "routes:version"
 DEMAND = PREFIX + "demand:"
@@ -165,6 +167,16 @@ class Store:
     def put_devices(self, devices: tuple[Device, ...]) -> None:
         with _reachable():
             self._redis.set(DEVICES, msgspec.json.encode(devices))
+
+    def ledgers(self) -> list[Ledger]:
+        """Who used which device for how long, as the loop last saw it."""
+        with _reachable():
+            data = self._redis.get(LEDGERS)
+        return [] if data is None else msgspec.json.decode(data, type=list[Ledger])
+
+    def put_ledgers(self, ledgers: tuple[Ledger, ...]) -> None:
+        with _reachable():
+            self._redis.set(LEDGERS, msgspec.json.encode(ledgers))
 
     def next_routes_version(self) -> int:
         """A number above every earlier one, so that workers can tell which table is newer."""

@@ -122,6 +122,7 @@ class Loop:
         replicas = self._backend.replicas()
         devices = self._backend.devices()
         self._store.put_devices(devices)
+        self._store.put_ledgers(self._backend.ledgers())
         self._forget_gone(replicas)
         seen = Observed(
             records=records,

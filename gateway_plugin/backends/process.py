@@ -12,9 +12,11 @@ from typing import TypeVar
 from gshare.wire import Channel, LiveConfig, Message, WireError, connect
 
 from gateway_plugin.agent_protocol import (
+    AskLedgers,
     ConfigureReplica,
     Devices,
     Done,
+    Ledgers,
     ListDevices,
     ListReplicas,
     No,
@@ -25,6 +27,7 @@ from gateway_plugin.agent_protocol import (
     Subscribe,
 )
 from gateway_plugin.errors import AgentRefused, AgentUnavailable
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
 
 ANSWER_TIMEOUT_S = 10.0
@@ -45,6 +48,9 @@ class ProcessBackend:
 
     def replicas(self) -> tuple[ReplicaStatus, ...]:
         return self._ask(ListReplicas(), Replicas).replicas
+
+    def ledgers(self) -> tuple[Ledger, ...]:
+        return self._ask(AskLedgers(), Ledgers).ledgers
 
     def start(self, spec: ReplicaSpec, *, fence: int) -> None:
         self._ask(StartReplica(fence, spec), Done)

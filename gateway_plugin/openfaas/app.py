@@ -13,7 +13,7 @@ from gateway_plugin.openfaas.bodies import BODY_BYTES_LIMIT
 from gateway_plugin.openfaas.create import create
 from gateway_plugin.openfaas.delete import delete
 from gateway_plugin.openfaas.edge import install_error_mapper
-from gateway_plugin.openfaas.gshare import gshare_devices, gshare_functions
+from gateway_plugin.openfaas.gshare import gshare_devices, gshare_functions, gshare_ledgers, gshare_metrics
 from gateway_plugin.openfaas.guard import install_guard
 from gateway_plugin.openfaas.info import healthz, info, namespaces
 from gateway_plugin.openfaas.list import list_functions
@@ -65,4 +65,6 @@ def _routes(store: Store, snapshots: Snapshots, routed: Callable[[str], None]) -
         ("GET", "/healthz", healthz),
         ("GET", "/gshare/functions", gshare_functions(store)),
         ("GET", "/gshare/devices", gshare_devices(store)),
+        ("GET", "/gshare/ledgers", gshare_ledgers(store)),
+        ("GET", "/gshare/metrics", gshare_metrics(store)),
     ]

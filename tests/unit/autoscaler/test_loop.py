@@ -13,6 +13,7 @@ from gshare.wire import LiveConfig
 from gateway_plugin.autoscaler.loop import Loop
 from gateway_plugin.counters import Counters
 from gateway_plugin.errors import AgentRefused, AgentUnavailable, StoreUnavailable
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, FunctionRecord, FunctionSpec, ReplicaSpec, ReplicaState, ReplicaStatus
 from gateway_plugin.settings import Settings
 from gateway_plugin.store import WAKEUP, Store
@@ -37,6 +38,10 @@ class PlayedBackend:
     def replicas(self) -> tuple[ReplicaStatus, ...]:
         self._reach()
         return tuple(self.running.values())
+
+    def ledgers(self) -> tuple[Ledger, ...]:
+        self._reach()
+        return (Ledger(device="cpu:0", at_s=1.0, span_s=10.0, entries=(), functions={NAME: 12.5}),)
 
     def start(self, spec: ReplicaSpec, *, fence: int) -> None:
         self._reach()
