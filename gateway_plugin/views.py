@@ -48,7 +48,8 @@ def _place_text(replica: ReplicaView, devices: dict[str, DeviceView]) -> str:
 def trouble(function: GshareFunctionView) -> str:
     """Why a function is not as wanted; empty when it is."""
     if function.reason:
-        return f"{'failing' if function.failures else 'pending'}: {function.reason}"
+        state = "failing: " if function.failures else "pending: " if function.pending else ""
+        return f"{state}{function.reason}"
     errors = [replica.ack_error for replica in function.replicas if replica.ack_error]
     if errors:
         return f"settings refused: {errors[0]}"

@@ -10,7 +10,8 @@ Rules, in this order, for each function (by name):
    its way, that one is drained first and requests wait.
 3. A replica of an older revision is drained when its successor is ready, or when nothing needs it.
 4. Of too many replicas, those still starting go first, then the youngest.
-5. A replica whose live settings differ from the wanted ones is configured.
+5. A replica whose live settings differ from the wanted ones is configured; a guarantee that does not fit beside its
+   neighbours' is withheld until it does, with the reason.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Collection, Sequence
 
 from gshare.share import Kind
 
+from gateway_plugin.autoscaler.live import grantable
 from gateway_plugin.autoscaler.specs import live_config
 from gateway_plugin.autoscaler.steps import Configure, Drain, Observed, Remove, Start, Steps
 from gateway_plugin.model import FunctionRecord, Place, ReplicaState, ReplicaStatus
@@ -60,10 +62,18 @@ def _function(
     _retire_stale(record, fresh, stale, seen=seen, steps=steps)
     for status in _surplus(fresh, len(fresh) - record.replicas):
         _retire(status, seen, steps, f"{record.replicas} replicas are wanted")
-    live = live_config(record.spec.share_request())
+    _configure(record, fresh, steps=steps, occupants=occupants)
+
+
+def _configure(record: FunctionRecord, fresh: list[ReplicaStatus], *, steps: Steps, occupants: list[Occupant]) -> None:
+    wanted = live_config(record.spec.share_request())
+    successors = {status.spec.replaces for status in fresh}
     for status in fresh:
+        live, withheld = grantable(wanted, status, occupants, successors=successors)
         if status.spec.live != live:
             steps.configures.append(Configure(status.spec.id, live, status.spec.live_version + 1))
+        if withheld:
+            steps.pending.setdefault(record.name, (0, withheld))
 
 
 def _failed_again(record: FunctionRecord, broken: list[ReplicaStatus], seen: Observed) -> bool:

@@ -48,6 +48,17 @@ def place(share: GpuShare, *, devices: Sequence[Device], occupants: Iterable[Occ
     return NoPlace("; ".join(shortages) or "no device")
 
 
+def raised(place: Place, *, by: float, occupants: Iterable[Occupant]) -> Occupant | NoPlace:
+    """So much more of the time guaranteed to one of the occupants, where it lies: as one more occupant, if it fits."""
+    here = [one for one in occupants if one.place.device == place.device]
+    load = {unit: sum(one.quota_request for one in here if unit in one.place.units) for unit in place.units}
+    fullest = max(place.units, key=lambda unit: (load[unit], -unit))
+    if load[fullest] + by > 1 + _ROUNDING:
+        free = max(0.0, 1 - load[fullest])
+        return NoPlace(f"needs {by:.2f} more of the time, {free:.2f} is free on unit {fullest} of {place.device}")
+    return Occupant(place, by, 0)
+
+
 def _on_device(share: GpuShare, device: Device, occupants: list[Occupant]) -> Place | NoPlace:
     wanted_bytes = share.memory_bytes or DEFAULT_MEMORY_BYTES
     free_bytes = device.memory_bytes - sum(one.memory_bytes for one in occupants)

@@ -217,6 +217,49 @@ def test_changed_live_settings_are_sent_once_with_the_next_version() -> None:
     assert steps(done, wanted=slower).configures == []
 
 
+def test_a_guarantee_is_raised_live_where_it_fits_beside_its_neighbours() -> None:
+    more = record(annotations=PINNED | {"fastgshare/gpu_quota_request": "0.6"})
+
+    made = steps(replica("a"), wanted=more)
+
+    assert [one.live.quota_request for one in made.configures] == [0.6]
+    assert made.pending == {}
+
+
+def test_a_guarantee_that_does_not_fit_is_withheld_with_the_reason_and_the_rest_changes() -> None:
+    more = record(2, annotations=PINNED | {"fastgshare/gpu_quota_request": "0.6", "fastgshare/slo_ms": "99"})
+
+    made = steps(replica("a"), replica("b"), wanted=more)
+
+    assert [(one.live.quota_request, one.live.slo_ms) for one in made.configures] == [(0.6, 99.0), (0.3, 99.0)]
+    count, reason = made.pending[NAME]
+    assert count == 0
+    assert reason == (
+        "quota_request 0.60: needs 0.30 more of the time, 0.10 is free on unit 0 of cpu:0; "
+        "it stays 0.30 until there is room"
+    )
+
+
+def test_a_withheld_guarantee_is_not_asked_for_again_until_there_is_room() -> None:
+    more = record(2, annotations=PINNED | {"fastgshare/gpu_quota_request": "0.6"})
+    raised = LiveConfig(0.6, 1.0, GIB, None, 1, 0.0)
+
+    held = steps(replica("a", live=raised), replica("b"), wanted=more)
+    freed = steps(replica("a", live=raised, place=Place("cpu:0", (1,))), replica("b"), wanted=more)
+
+    assert held.configures == []
+    assert "it stays 0.30" in held.pending[NAME][1]
+    assert [(one.replica_id, one.live.quota_request) for one in freed.configures] == [("b", 0.6)]
+
+
+def test_lowering_a_guarantee_always_fits() -> None:
+    less = record(2, annotations=PINNED | {"fastgshare/gpu_quota_request": "0.1"})
+
+    made = steps(replica("a"), replica("b"), wanted=less)
+
+    assert [one.live.quota_request for one in made.configures] == [0.1, 0.1]
+
+
 def test_equal_inputs_give_equal_steps() -> None:
     replicas = [replica("b"), replica("a"), replica("c", revision="r0")]
     assert steps(*replicas, wanted=record(2)) == steps(*replicas, wanted=record(2))
