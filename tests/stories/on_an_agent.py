@@ -36,7 +36,7 @@ class Steady(Handler):
         return request.body
 
     def forward(self, items):
-        time.sleep(0.01)  # holds its units for a known time, however busy the machine is
+        time.sleep(0.02)  # holds its units for a known time, however busy the machine is
         return items
 """
 
