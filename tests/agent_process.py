@@ -22,6 +22,7 @@ from gateway_plugin.processes import python_command
 from gateway_plugin.settings import Settings
 
 PATIENCE_S = 60.0
+ROOT = Path(__file__).parent.parent
 AnswerT = TypeVar("AnswerT", bound=Message)
 
 
@@ -36,13 +37,20 @@ class AgentProcess:
 
     def begin(self) -> None:
         """Returns once it answers and its schedulers do."""
-        environment = os.environ | self.settings.to_env()
+        environment = os.environ | self.environment() | self.settings.to_env()
         with (self.paths.logs / "agent.log").open("ab") as log:
-            self.process = subprocess.Popen(python_command("process", "agent"), env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command(), env=environment, cwd=ROOT, stdout=log, stderr=log)
         deadline_s = time.monotonic() + PATIENCE_S
         while not self._answers():
             assert time.monotonic() < deadline_s and self.process.poll() is None, self.log()
             time.sleep(0.02)
+
+    def command(self) -> list[str]:
+        return python_command("process", "agent")
+
+    def environment(self) -> dict[str, str]:
+        """What it gets besides this process's environment and its settings."""
+        return {}
 
     def connect(self) -> Channel[Reply]:
         return connect(str(self.paths.agent_socket), Reply, timeout_s=PATIENCE_S)

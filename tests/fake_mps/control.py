@@ -1,14 +1,15 @@
 """A stand-in for nvidia-cuda-mps-control on machines without a GPU: the same command line, the same commands.
 
 Standard library only, since it starts often. FAKE_MPS in its environment makes it misbehave: `hang` and `exit1` where
-it is to become a daemon, `late` and `refuse` where it is given a command. Beyond NVIDIA's commands it takes
-`connect PID` from clients, which then keep the connection, and `fault PID` from tests. A file `hold` in the pipe
-directory holds `terminate_client` back. What it was told, and when clients ended, is in the log directory's file
-`commands`.
+it is to become a daemon, `late` and `refuse` where it is given a command; `UUID=hang,UUID=late` does so for some GPUs.
+Beyond NVIDIA's commands it takes `connect PID` from clients, which then keep the connection, and `fault PID` from
+tests. A file `hold` in the pipe directory holds `terminate_client` back. What it was told, and when clients ended, is
+in the log directory's file `commands`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -19,9 +20,16 @@ from pathlib import Path
 
 PIPES = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
 LOGS = Path(os.environ.get("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps"))
-MISBEHAVIOUR = os.environ.get("FAKE_MPS", "")
 HANG_S = 3600
 LATE_S = 3600
+
+
+def misbehaviour() -> str:
+    for part in os.environ.get("FAKE_MPS", "").split(","):
+        device, _, mode = part.rpartition("=")
+        if device in ("", os.environ.get("CUDA_VISIBLE_DEVICES")):
+            return mode
+    return ""
 
 
 class Daemon:
@@ -61,8 +69,9 @@ class Daemon:
             self.server = self.server or start_server()
             self.clients[pid] = connection
         connection.sendall(b"connected\n")
-        while connection.recv(100):
-            pass
+        with contextlib.suppress(ConnectionResetError):  # it ended without reading what it was told
+            while connection.recv(100):
+                pass
         note("commands", f"(client {pid} ended)")
         with self.lock:
             del self.clients[pid]
@@ -132,9 +141,9 @@ def close_descriptors() -> None:
 
 
 def run_daemon() -> None:
-    if MISBEHAVIOUR == "hang":
+    if misbehaviour() == "hang":
         time.sleep(HANG_S)
-    if MISBEHAVIOUR == "exit1":
+    if misbehaviour() == "exit1":
         sys.exit("Failed to start: the GPU is in use by another user")
     become_daemon()
     socket_path().unlink(missing_ok=True)
@@ -151,9 +160,9 @@ def run_daemon() -> None:
 
 def send_command() -> None:
     command = sys.stdin.readline()
-    if MISBEHAVIOUR == "late":
+    if misbehaviour() == "late":
         time.sleep(LATE_S)
-    if MISBEHAVIOUR == "refuse":
+    if misbehaviour() == "refuse":
         sys.exit("Permission denied")
     with socket.socket(socket.AF_UNIX) as connection:
         try:
