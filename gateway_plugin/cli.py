@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -88,6 +89,30 @@ def doctor() -> None:
     from gateway_plugin.node.doctor import run
 
     sys.exit(run(_settings()))
+
+
+@main.command()
+@click.option("--device", default="", help="Device to test; default: the first one.")
+@click.option("--shares", default="0.3,0.6", show_default=True, help="Quotas of the probes, two or more.")
+@click.option("--seconds", type=click.FloatRange(1, 600), default=10, show_default=True, help="All probes together.")
+@click.option("--disturb", is_flag=True, help="Measure although others use the device; takes time from them.")
+@click.option("--passive", is_flag=True, help="Start nothing: only read the ledger and the gateway's counts.")
+@click.option("--json", "as_json", is_flag=True, help="Print figures and verdicts as JSON.")
+@click.option("--ungated", type=int, multiple=True, help="To see it fail: that probe computes without any token.")
+@click.option("--pause-ms", type=click.FloatRange(0, 1000), default=0, help="To see a load that shows nothing: rests.")
+def verify(*, passive: bool, as_json: bool, **plan: Any) -> None:
+    """Put shares to the test: run probes against each other and hold what they get against what they asked for.
+
+    Exit code 0: all as asked. 1: not. 2: cannot judge, or cannot run as things are.
+    """
+    from gateway_plugin.verify import command
+
+    try:
+        if passive:
+            sys.exit(command.run_passive(_settings(), device=plan["device"], as_json=as_json))
+        sys.exit(command.run(_settings(), command.plan_of(**plan), as_json=as_json))
+    except PluginError as error:
+        sys.exit(command.explain(error))
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})

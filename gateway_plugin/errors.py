@@ -113,6 +113,12 @@ class ProbeFailed(PluginError):
     code = "probe_failed"
 
 
+class CannotVerify(PluginError):
+    """`gshare verify` cannot judge as things are; the text says what stands in the way and what to do."""
+
+    code = "cannot_verify"
+
+
 class StartError(PluginError):
     """`gshare up` could not bring the machine up; the text says what to change."""
 

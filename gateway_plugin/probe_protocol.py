@@ -60,6 +60,8 @@ class Ran(Message, frozen=True):
 
     completed: int
     """Blocks that ended in that time."""
+    span_s: float
+    """From the last end of a block before `count_s` (or from `count_s` on) to the last end that counts."""
     by_slice: tuple[int, ...]
     used_s: float
     """Device time."""
@@ -68,6 +70,8 @@ class Ran(Message, frozen=True):
     wanted_s: float
     """With a block at hand, computing or waiting; the rest of the time there was nothing to do."""
     tokens: int
+    longest_block_s: float
+    """Of late."""
     gating: str
     """What held it to its share at the end; see `gshare.turn.Gating`."""
     reason: str

@@ -1,0 +1,144 @@
+"""What `gshare verify` measured, and what became of it. Facts only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+SHARE_TOLERANCE = 0.02
+"""How far a share may be from what was asked: so many points of the device's time."""
+RATIO_TOLERANCE = 0.05
+"""How far a ratio may be from what was asked, as a part of it."""
+IDLE = 0.02
+"""A device of which others use less than this is idle."""
+SATURATED = 0.97
+"""A load is heavy enough if there was a block at hand for at least this part of the time."""
+
+
+class Verdict(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    UNCLEAR = "cannot judge"
+
+
+class Source(StrEnum):
+    """Whose word a figure is."""
+
+    COUNTED = "counted by us"
+    BOUNDED = "self-reported, bounded by the scheduler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeFigures:
+    """One probe that ran with others on the same units."""
+
+    name: str
+    asked: float
+    """Its request and its limit."""
+    gated: bool
+    """It asks for tokens; False: told not to, to see a failure."""
+    alone_rates: tuple[float, ...]
+    """Blocks per second without any scheduler and with the units for itself, several times over."""
+    together_rate: float
+    """Blocks per second while all run."""
+    ledger_share: float
+    """Its part of the device's time while all run, by the scheduler's ledger."""
+    wanted: float
+    """Part of the time in which it had a block at hand."""
+    waited: float
+    """Part of the time in which it had one and waited for a token."""
+    edge: float
+    """What a share may be off since the stretch begins and ends somewhere in a window and in a block."""
+    lost_scheduler: str
+    """Why it was not held by tokens all along; empty: it was, or was not to be."""
+
+    @property
+    def alone_rate(self) -> float:
+        return sum(self.alone_rates) / len(self.alone_rates)
+
+    @property
+    def noise(self) -> float:
+        """Half the range of the rates alone, as a part of their mean: what cannot be told apart here."""
+        return (max(self.alone_rates) - min(self.alone_rates)) / 2 / self.alone_rate
+
+    @property
+    def share(self) -> float:
+        """Of what it gets done alone, the part that it got done among the others."""
+        return self.together_rate / self.alone_rate
+
+    @property
+    def saturating(self) -> bool:
+        """Whether it was held back by its share and by nothing else."""
+        return self.wanted >= SATURATED and (not self.gated or self.asked > SATURATED or self.waited > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideFigures:
+    """One probe on units of its own, while another runs beside it on others."""
+
+    name: str
+    free_rates: tuple[float, ...]
+    """Blocks per second of both at once without any scheduler, several times over."""
+    gated_rates: tuple[float, ...]
+    """The same with tokens."""
+    wanted: float
+    lost_scheduler: str
+
+    @property
+    def noise(self) -> float:
+        """Half the range of the rates without a scheduler, as a part of their mean."""
+        return (max(self.free_rates) - min(self.free_rates)) / 2 / _mean(self.free_rates)
+
+    @property
+    def ratio(self) -> float:
+        return _mean(self.gated_rates) / _mean(self.free_rates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One figure, held against what was asked."""
+
+    what: str
+    asked: float
+    measured: float
+    tolerance: float
+    uncertainty: float
+    source: Source
+    verdict: Verdict
+    reason: str = ""
+    """Why it is not a pass."""
+    broke: str = ""
+    """The probe that took more than its share, if this shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How it was measured."""
+
+    device: str
+    kind: str
+    units: int
+    """Of the device."""
+    window_s: float
+    block_s: float
+    seconds: float
+    """That all probes ran together."""
+    others: float
+    """Part of the units' time that others used meanwhile."""
+    degraded: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All of it."""
+
+    verdict: Verdict
+    summary: str
+    conditions: Conditions
+    probes: tuple[ProbeFigures, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+
+def _mean(values: tuple[float, ...]) -> float:
+    return sum(values) / len(values)

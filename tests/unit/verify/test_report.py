@@ -1,0 +1,79 @@
+"""What is shown of a verification: asked, measured, tolerance, verdict, whether the load sufficed, how it was done."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+from rich.console import Console
+
+from gateway_plugin.verify.figures import Conditions, ProbeFigures, Report
+from gateway_plugin.verify.judge import judge_shares, overall
+from gateway_plugin.verify.report import show, to_json
+
+CONDITIONS = Conditions(
+    device="cpu:0", kind="cpu", units=2, window_s=0.2, block_s=0.0102, seconds=10.0, others=0.003, degraded=""
+)
+PROBE = ProbeFigures(
+    name="probe 1",
+    asked=0.3,
+    gated=True,
+    alone_rates=(100.0, 100.0),
+    together_rate=30.1,
+    ledger_share=0.302,
+    wanted=1.0,
+    waited=0.7,
+    edge=0.005,
+    lost_scheduler="",
+)
+FREE = replace(PROBE, name="probe 2", asked=0.6, gated=False, together_rate=65.0, ledger_share=0.0, waited=0.0)
+
+
+def a_report(*probes: ProbeFigures) -> Report:
+    findings = judge_shares(probes, others=0.0)
+    verdict, summary = overall(findings)
+    return Report(
+        verdict=verdict, summary=summary, conditions=CONDITIONS, probes=probes, findings=findings, notes=("one unit",)
+    )
+
+
+def text_of(report: Report) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    show(report, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_text_has_every_figure_the_load_and_the_reason_why_busy_time_is_none() -> None:
+    text = text_of(a_report(PROBE))
+    for part in (
+        "window 200 ms, blocks of 10.2 ms alone, others 0.3%",
+        "share of probe 1",
+        "0.30",
+        "0.301",
+        "0.302",
+        "± 0.02",
+        "COUNTED",
+        "LEDGER",
+        "load of probe 1: work at hand 100% of the time, waiting for a token 70%: enough to judge",
+        "busy time would prove nothing",
+        "note: one unit",
+        "pass: every share is as asked",
+    ):
+        assert part in text
+
+
+def test_a_probe_that_was_let_free_is_said_to_be_and_named_in_the_last_line() -> None:
+    text = text_of(a_report(PROBE, FREE))
+    assert "told to compute without asking for tokens" in text
+    assert text.strip().splitlines()[-1] == "fail: probe 2 broke its share"
+
+
+def test_json_has_the_same_verdicts_as_the_text() -> None:
+    report = a_report(PROBE, FREE)
+    told = json.loads(to_json(report))
+    assert told["verdict"] == "fail"
+    assert [one["verdict"] for one in told["findings"]] == [one.verdict for one in report.findings]
+    assert told["conditions"]["window_s"] == 0.2
+    assert told["probes"][1]["gated"] is False
