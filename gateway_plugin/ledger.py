@@ -30,6 +30,8 @@ class Entry(msgspec.Struct, frozen=True):
     held_s: float
     """Since the token that it holds was granted; that time is in no total yet. 0: it holds none."""
     waiting: bool
+    ungated_core_s: float = 0.0
+    """CPU devices: computed without a token, beyond what is allowed for handling requests, as the agent counted it."""
 
 
 class Ledger(Message, frozen=True):

@@ -19,7 +19,7 @@ from gateway_plugin.settings import Settings
 from gateway_plugin.snapshots import find_folder
 from gateway_plugin.stack import Stack, StackFunction, read_stack
 from gateway_plugin.supervisor.protocol import Processes
-from gateway_plugin.views import NOT_ENFORCED, curl_line, functions_table, processes_table, trouble
+from gateway_plugin.views import ENFORCED, curl_line, functions_table, processes_table, trouble
 
 POLL_S = 0.2
 LEAST_WIDTH = 150
@@ -97,7 +97,7 @@ def _wait_and_show(settings: Settings, stack: Stack) -> int:
     others = sorted(view.name.partition(".")[0] for view in views if view.name not in names)
     if others:
         console.print(f"\ndeployed earlier and left as they are: {', '.join(others)}")
-    console.print(f"\n{NOT_ENFORCED}")
+    console.print(f"\n{ENFORCED}")
     _show_samples(settings, stack, [view for view in views if view.ready and view.name in names], url=url)
     return 1 if any(view.failures for view in views if view.name in names) else 0
 
@@ -165,7 +165,7 @@ def show_status(settings: Settings) -> int:
     console.print(processes_table(running.processes))
     console.print()
     console.print(functions_table(client.functions(url), devices=client.devices(url), url=url))
-    console.print(f"\n{NOT_ENFORCED}")
+    console.print(f"\n{ENFORCED}")
     return 0
 
 

@@ -12,7 +12,9 @@ from gateway_plugin.model import ReplicaState
 from gateway_plugin.openfaas.gshare_views import DeviceView, GshareFunctionView, ReplicaView
 from gateway_plugin.supervisor.protocol import ProcessStatus
 
-NOT_ENFORCED = "Shares are placed and shown, but not enforced yet: functions on one device can slow each other down."
+ENFORCED = (
+    "Replicas are held to the space and time of their shares; their memory is counted, and limited only on a GPU."
+)
 URL = "URL"
 """Heading of the one column that is pasted, so never broken."""
 _CONTENT_TYPES = {".json": "application/json", ".jpg": "image/jpeg", ".png": "image/png", ".wav": "audio/wav"}
@@ -54,7 +56,10 @@ def trouble(function: GshareFunctionView) -> str:
     if errors:
         return f"settings refused: {errors[0]}"
     degraded = [replica.degraded for replica in function.replicas if replica.degraded]
-    return f"degraded: {degraded[0]}" if degraded else ""
+    if degraded:
+        return f"degraded: {degraded[0]}"
+    ungated = [replica.id for replica in function.replicas if replica.ungated_device_use]
+    return f"ungated_device_use: {', '.join(ungated)} computes beyond its tokens" if ungated else ""
 
 
 def processes_table(processes: Iterable[ProcessStatus]) -> Table:

@@ -30,13 +30,14 @@ from gateway_plugin.agent_protocol import (
 )
 from gateway_plugin.errors import AgentRefused
 from gateway_plugin.heartbeat import Heartbeat
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaStatus
 from gateway_plugin.node.devices import discover, machine_cores, machine_memory_bytes
 from gateway_plugin.node.gpu_processes import GpuProcessWatch
 from gateway_plugin.node.guests import Guests, House
 from gateway_plugin.node.nvml import Nvml, open_nvml
 from gateway_plugin.node.runner import Runner
-from gateway_plugin.node.schedulers import schedulers_of
+from gateway_plugin.node.schedulers import Scheduler, schedulers_of
 from gateway_plugin.node.spaces import spaces_of
 from gateway_plugin.node.streams import messages
 from gateway_plugin.node.ungated_watch import UngatedWatch
@@ -131,7 +132,7 @@ class Agent:
                 case ListDevices():
                     return Devices(self._devices)
                 case AskLedgers():
-                    return Ledgers(tuple([await one.read_ledger() for one in self._schedulers.values()]))
+                    return Ledgers(tuple([await self._read_ledger(one) for one in self._schedulers.values()]))
                 case AdmitProbe():
                     return await guests.admit(request)
                 case HoldProbe(id=probe, pid=pid):
@@ -142,6 +143,9 @@ class Agent:
                     return Done()
         except AgentRefused as error:
             return No(error.code, str(error))
+
+    async def _read_ledger(self, scheduler: Scheduler) -> Ledger:
+        return self._ungated.entered(await scheduler.read_ledger())
 
     async def _change(self, request: Request) -> None:
         match request:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from gateway_plugin.ledger import Entry, Ledger
 from gateway_plugin.model import Device, ReplicaState, ReplicaStatus
 from gateway_plugin.node.ungated import ALLOWANCE_CORES, Interval, Standing, judge
@@ -61,9 +63,15 @@ class UngatedWatch:
             for source in sources:
                 await self.look(await source.read_ledger())
 
-    def core_seconds(self) -> Mapping[str, float]:
-        """By replica: computed without a token, beyond what is allowed for requests' handling, since it got ready."""
-        return {replica: one.standing.ungated_core_s for replica, one in self._watched.items()}
+    def entered(self, ledger: Ledger) -> Ledger:
+        """The ledger with what was seen besides it, of each replica since it got ready."""
+        entries = tuple(
+            msgspec.structs.replace(entry, ungated_core_s=one.standing.ungated_core_s)
+            if (one := self._watched.get(entry.replica))
+            else entry
+            for entry in ledger.entries
+        )
+        return msgspec.structs.replace(ledger, entries=entries)
 
     async def look(self, ledger: Ledger) -> None:
         """Compare what the replicas in a fresh ledger have used since the last look."""

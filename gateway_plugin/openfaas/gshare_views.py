@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+from gshare.share import Kind
 
 from gateway_plugin.model import Device, FunctionRecord, FunctionStatus, ReplicaSpec, ReplicaStatus, share_text
+
+ENFORCED = ("space", "time")
 
 
 class ShareView(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,8 +21,9 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True):
     quota_request: float
     quota_limit: float
     memory_bytes: int | None
-    enforced: bool = False
-    """Whether something holds replicas to it; nothing does yet, placement alone counts it."""
+    enforced: tuple[str, ...]
+    """What replicas are held to: `space` (unless one says `degraded`) and `time`. Memory is counted when replicas are
+    placed; on a GPU it is limited, too."""
 
 
 class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +160,7 @@ def _share_view(record: FunctionRecord) -> ShareView:
         quota_request=asked.share.quota_request,
         quota_limit=asked.share.quota_limit,
         memory_bytes=asked.share.memory_bytes,
+        enforced=() if asked.kind is Kind.PLAIN else ENFORCED,
     )
 
 

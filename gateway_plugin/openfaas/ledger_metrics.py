@@ -19,6 +19,7 @@ _COUNTERS: tuple[tuple[str, str, Callable[[Entry], float]], ...] = (
     ("gshare_token_wait_seconds", "Time with demand and without a token.", lambda one: one.waited_s),
     ("gshare_overuse_seconds", "Device time beyond granted slices, repaid later.", lambda one: one.overused_s),
     ("gshare_tokens_lost", "Tokens taken away, not returned in time.", lambda one: one.lost),
+    ("gshare_ungated_core_seconds", "CPU time on a CPU device without a token.", lambda one: one.ungated_core_s),
 )
 _GAUGES: tuple[tuple[str, str, Callable[[Entry], float]], ...] = (
     ("gshare_quota_request", "Fraction of the device's time that is guaranteed.", lambda one: one.request),

@@ -55,6 +55,18 @@ def test_a_function_whose_replica_is_not_held_to_its_partition_says_why() -> Non
     assert trouble(view) == "degraded: MPS for GPU-1: no answer"
 
 
+def test_a_replica_that_computes_without_tokens_is_named() -> None:
+    record = FunctionRecord(
+        spec=FunctionSpec(service="f", image="f"), replicas=1, revision="r", code_digest="d", created_at=""
+    )
+    spec = ReplicaSpec(id="f-1", function=record.name, revision="r", code_digest="d", slot=0)
+    replica = ReplicaStatus(spec=spec, state=ReplicaState.READY, ungated_device_use=True)
+    status = FunctionStatus(name=record.name, ready=1, replicas=(replica,))
+    view = gshare_function_view(record, status, invocations=0, devices=[])
+    assert trouble(view) == "ungated_device_use: f-1 computes beyond its tokens"
+    assert view.share.enforced == (), "a plain function has no share"
+
+
 def test_a_url_stays_whole_beside_a_long_name_and_reason() -> None:
     record = FunctionRecord(
         spec=FunctionSpec(service="f" * 40, image="f"), replicas=1, revision="r", code_digest="d", created_at=""

@@ -26,6 +26,7 @@ ENTRY = Entry(
     holding=True,
     held_s=0.01,
     waiting=False,
+    ungated_core_s=4.5,
 )
 LEDGER = Ledger(
     device="cpu:0", at_s=5.0, span_s=10.0, entries=(ENTRY,), functions={"a.openfaas-fn": 20.0, "gone.openfaas-fn": 1.5}
@@ -57,6 +58,7 @@ def test_every_figure_of_the_ledger_is_a_metric_by_function_replica_and_device()
     assert of_replica == {
         "gshare_replica_device_seconds_total": 12.5,
         "gshare_tokens_total": 7,
+        "gshare_ungated_core_seconds_total": 4.5,
         "gshare_token_wait_seconds_total": 3.5,
         "gshare_overuse_seconds_total": 0.25,
         "gshare_tokens_lost_total": 1,

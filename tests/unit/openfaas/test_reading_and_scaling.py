@@ -129,7 +129,7 @@ def test_our_own_list_shows_the_share_as_asked_and_every_replica_as_it_runs(api:
         "quota_request": 0.15,
         "quota_limit": 1.0,
         "memory_bytes": None,
-        "enforced": False,
+        "enforced": ["space", "time"],
     }
     (replica,) = found["replicas"]
     assert (replica["id"], replica["state"], replica["pid"]) == ("echo-1", "ready", 42)
