@@ -16,7 +16,7 @@ def grantable(
 ) -> tuple[LiveConfig, str]:
     """The settings to give it, and what is withheld, why; empty: nothing.
 
-    A guarantee is raised only where it fits beside its neighbours', and is then counted in `occupants`; all else always.
+    A guarantee is raised only where it fits beside its neighbours, and then counted in `occupants`; all else always is.
     One in `successors` has lent its place and is counted with its successor.
     """
     place, now = status.spec.place, status.spec.live.quota_request
