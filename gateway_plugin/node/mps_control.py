@@ -37,8 +37,9 @@ async def launch(program: str, *, env: Mapping[str, str], output: Path, limit_s:
         async with asyncio.timeout(limit_s):
             code = await process.wait()
     except TimeoutError as error:
-        await _kill(process)
         raise ControlFailed(f"{program} -d did not return within {limit_s:g} s") from error
+    finally:
+        await _kill(process)
     if code:
         raise ControlFailed(f"{program} -d ended with {_how(code)}: {tail(output, lines=1) or 'it printed nothing'}")
 
@@ -50,8 +51,9 @@ async def ask(program: str, command: str, *, env: Mapping[str, str], limit_s: fl
         async with asyncio.timeout(limit_s):
             printed, _ = await process.communicate(f"{command}\n".encode())
     except TimeoutError as error:
-        await _kill(process)
         raise ControlFailed(f"no answer to {command!r} within {limit_s:g} s") from error
+    finally:
+        await _kill(process)
     answer = printed.decode(errors="replace").strip()
     if process.returncode:
         raise ControlFailed(f"{command!r} ended with {_how(process.returncode)}: {answer or 'it printed nothing'}")
@@ -76,7 +78,9 @@ async def _run(
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """With everything it started in its group. One that cannot be killed is not waited for."""
+    """What has not ended, with everything it started in its group. One that cannot be killed is not waited for."""
+    if process.returncode is not None:
+        return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 MOMENT_S = 2.0
 """Deaths of one fault follow each other within this time."""
+RECENT_S = 15.0
+"""A death longer ago is no evidence any more; asking a daemon that hangs takes seconds, so it is not a moment."""
 _SPEAKS_OF_FAULT = re.compile(r"\b(?:fatal|fault(?:ed|ing|s)?|unrecoverable)\b", re.IGNORECASE)
 _CLIENT = re.compile(r"\b(?:client|pid)\b\W*(?:pid\W*)?(\d+)", re.IGNORECASE)
 
@@ -55,9 +57,7 @@ class Fault:
 
 def judge(seen: Evidence) -> Fault | None:
     """The fault that the evidence shows, if it shows one."""
-    recent = sorted(
-        (death for death in seen.deaths if seen.now_s - death.at_s <= MOMENT_S), key=lambda one: (one.at_s, one.replica)
-    )
+    recent = _last_moment(seen)
     lines = [line for line in seen.log_lines if _SPEAKS_OF_FAULT.search(line)]
     sign = _sign(seen, lines=lines, deaths=len(recent))
     if not sign:
@@ -68,6 +68,14 @@ def judge(seen: Evidence) -> Fault | None:
     if recent:
         return Fault(recent[0].replica, f"{sign}; probably caused by {recent[0].replica}, the first to die")
     return Fault("", f"{sign}; nothing shows which replica caused it")
+
+
+def _last_moment(seen: Evidence) -> list[Death]:
+    """The newest death and those just before it, the first one first; nothing when it is long ago."""
+    deaths = sorted(seen.deaths, key=lambda one: (one.at_s, one.replica))
+    if not deaths or seen.now_s - deaths[-1].at_s > RECENT_S:
+        return []
+    return [death for death in deaths if deaths[-1].at_s - death.at_s <= MOMENT_S]
 
 
 def _sign(seen: Evidence, *, lines: Sequence[str], deaths: int) -> str:

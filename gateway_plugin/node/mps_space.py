@@ -42,7 +42,7 @@ class MpsSpace:
         self._masters: dict[str, int] = {}
         """Replica → its process, of those that compute through the daemon."""
         self._clients: dict[int, str] = {}
-        """Process of a client → replica; dead ones are kept until the next fault or start."""
+        """Process of a client → replica; those of replicas that died of late are kept, since a log may name them."""
         self._deaths: deque[Death] = deque(maxlen=16)
         self._settled = asyncio.Event()
         self._settled.set()
@@ -164,6 +164,8 @@ class MpsSpace:
             replica = by_master.get(_session_of(client))
             if replica is not None:
                 self._clients[client.pid] = replica
+        known = {*self._masters, *(death.replica for death in self._deaths)}
+        self._clients = {pid: replica for pid, replica in self._clients.items() if replica in known}
 
     async def _recover(self, fault: Fault, clear: Clear) -> None:
         """Stop everybody, then a new daemon: a server that faulted takes no client until the last old one is gone."""
@@ -175,6 +177,7 @@ class MpsSpace:
         self._clients.clear()
         try:
             await self._daemon.restart()
+            self.degraded = ""
         except MpsUnavailable as error:
             self._degrade(error)
         self._log.new_lines()  # what the old one wrote at its end

@@ -15,7 +15,7 @@ import pytest
 from gateway_plugin.errors import MpsUnavailable
 from gateway_plugin.model import Device
 from gateway_plugin.node.devices import discover
-from gateway_plugin.node.mps import PROGRAM, MpsClient, MpsDaemon, MpsLimits
+from gateway_plugin.node.mps import PID_FILE, PROGRAM, MpsClient, MpsDaemon, MpsLimits
 from gateway_plugin.node.nvml import open_nvml
 from gateway_plugin.processes import ProcessId, children_of, identify
 from tests.mps_stand import CUDA_CLIENT, FAKE_CLIENT, PATIENT, client_of, commands_of, fake_daemon
@@ -42,7 +42,7 @@ def any_daemon(request: pytest.FixtureRequest, fake: MpsDaemon) -> tuple[MpsDaem
 
 
 def process_of(daemon: MpsDaemon) -> ProcessId:
-    process = identify(int((daemon.pipes / f"{PROGRAM}.pid").read_text()))
+    process = identify(int((daemon.pipes / PID_FILE).read_text()))
     assert process is not None
     return process
 
@@ -184,7 +184,7 @@ def test_a_number_in_a_stale_file_is_never_killed(fake: MpsDaemon) -> None:
     async def life() -> None:
         await fake.start(replace=True)
         await fake.stop()
-        (fake.pipes / f"{PROGRAM}.pid").write_text(f"{os.getpid()}\n")
+        (fake.pipes / PID_FILE).write_text(f"{os.getpid()}\n")
         await fake.start(replace=True)
         assert process_of(fake).pid != os.getpid()
         await fake.stop()
@@ -232,6 +232,22 @@ def test_every_command_passes_through_one_place_in_its_own_words(fake: MpsDaemon
             assert commands_of(fake)[-2:] == ["get_server_list", f"terminate_client {server} {client.pid}"]
         await fake.stop()
         assert "quit -t 30" in commands_of(fake)
+
+    asyncio.run(life())
+
+
+def test_a_question_that_is_given_up_leaves_no_process_behind(fake: MpsDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def life() -> None:
+        fake.pipes.mkdir()
+        fake.logs.mkdir()
+        monkeypatch.setenv("FAKE_MPS", "late")
+        question = asyncio.ensure_future(fake.check())
+        while not left_of(fake):
+            await asyncio.sleep(0)
+        question.cancel()
+        await asyncio.wait([question])
+        assert question.cancelled()
+        assert left_of(fake) == []
 
     asyncio.run(life())
 

@@ -55,6 +55,13 @@ def test_two_deaths_are_a_fault_only_where_the_server_cannot_say_that_it_is_well
     assert fault.text.startswith("2 replicas died within 2 s and the MPS daemon does not answer")
 
 
+def test_deaths_of_long_ago_are_no_evidence_any_more() -> None:
+    assert judge(replace(QUIET, deaths=BOTH_DIED, answers=False, now_s=200.0)) is None
+    fault = judge(replace(QUIET, deaths=BOTH_DIED, faulted_servers=(77,), now_s=200.0))
+    assert fault is not None
+    assert fault.culprit == ""
+
+
 def test_one_death_or_deaths_long_apart_are_no_fault_of_the_device() -> None:
     assert judge(replace(QUIET, answers=False, deaths=BOTH_DIED[:1])) is None
     assert judge(replace(QUIET, answers=False, deaths=(Death("vit-1", 99.5), Death("bert-1", 90.0)))) is None

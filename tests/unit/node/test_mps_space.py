@@ -14,7 +14,7 @@ import pytest
 
 from gateway_plugin.errors import AgentRefused
 from gateway_plugin.model import Device, Place, ReplicaSpec
-from gateway_plugin.node.mps import PROGRAM, MpsDaemon
+from gateway_plugin.node.mps import PID_FILE, MpsDaemon
 from gateway_plugin.node.mps_env import client_environment, gpu_environment
 from gateway_plugin.node.mps_space import MpsSpace
 from gateway_plugin.node.spaces import OFF, spaces_of
@@ -34,6 +34,7 @@ SPEC = ReplicaSpec(
     place=Place(GPU.id, tuple(range(10))),
 )
 OTHER = msgspec.structs.replace(SPEC, id="vit-1")
+THIRD = msgspec.structs.replace(SPEC, id="gnmt-1")
 NEVER_S = 3600.0
 
 
@@ -96,7 +97,7 @@ def test_a_daemon_that_died_is_noticed_before_the_next_replica_starts(daemon: Mp
     async def life() -> None:
         space = MpsSpace(daemon, required=False)
         await space.open()
-        os.kill(int((daemon.pipes / f"{PROGRAM}.pid").read_text()), signal.SIGKILL)
+        os.kill(int((daemon.pipes / PID_FILE).read_text()), signal.SIGKILL)
         await space.ready()
         assert "Cannot find MPS control daemon process" in space.degraded
         assert space.environment(SPEC) == gpu_environment(GPU)
@@ -114,7 +115,7 @@ def test_a_daemon_that_died_comes_back_once_no_replica_of_it_is_left(
         await space.open()
         watching = asyncio.ensure_future(space.watch(nobody_to_clear))
         with replica_of(space, daemon, SPEC):
-            os.kill(int((daemon.pipes / f"{PROGRAM}.pid").read_text()), signal.SIGKILL)
+            os.kill(int((daemon.pipes / PID_FILE).read_text()), signal.SIGKILL)
             await space.ready()
             assert space.degraded
         space.release(SPEC.id, asked=True)
@@ -159,12 +160,12 @@ def test_a_fault_stops_every_replica_before_the_daemon_is_new_and_names_who_did_
     async def life() -> None:
         space = MpsSpace(daemon, required=True, look_s=NEVER_S)
         await space.open()
-        first = (daemon.pipes / f"{PROGRAM}.pid").read_text()
+        first = (daemon.pipes / PID_FILE).read_text()
         cleared: list[str] = []
         with replica_of(space, daemon, SPEC) as innocent, replica_of(space, daemon, OTHER) as culprit:
 
             async def clear(device: str, reason: str) -> None:
-                assert (daemon.pipes / f"{PROGRAM}.pid").read_text() == first, "no restart while replicas run"
+                assert (daemon.pipes / PID_FILE).read_text() == first, "no restart while replicas run"
                 cleared.append(f"{device}: {reason}")
                 os.kill(innocent, signal.SIGKILL)
                 space.release(SPEC.id, asked=True)
@@ -179,13 +180,40 @@ def test_a_fault_stops_every_replica_before_the_daemon_is_new_and_names_who_did_
             space.release(OTHER.id, asked=False)
             await space.ready()
         watching.cancel()
-        assert (daemon.pipes / f"{PROGRAM}.pid").read_text() != first
+        assert (daemon.pipes / PID_FILE).read_text() != first
         assert space.degraded == ""
         assert space.last_fault is not None
         assert space.last_fault.culprit == "vit-1"
         (text,) = cleared
         assert text.startswith("GPU-5e1f: fault on GPU-5e1f: MPS server")
         assert text.endswith("caused by vit-1, which the MPS log names")
+        await space.close()
+
+    asyncio.run(life())
+
+
+def test_replicas_that_die_together_with_their_daemon_get_a_new_one_and_are_not_degraded(daemon: MpsDaemon) -> None:
+    async def life() -> None:
+        space = MpsSpace(daemon, required=True, look_s=NEVER_S)
+        await space.open()
+        cleared: list[str] = []
+
+        async def clear(device: str, reason: str) -> None:
+            cleared.append(reason)
+
+        with replica_of(space, daemon, SPEC), replica_of(space, daemon, OTHER), replica_of(space, daemon, THIRD):
+            os.kill(int((daemon.pipes / PID_FILE).read_text()), signal.SIGKILL)
+            with pytest.raises(AgentRefused):
+                await space.ready()
+            space.release(OTHER.id, asked=False)
+            space.release(SPEC.id, asked=False)
+            await space.look(clear)
+        assert cleared == [
+            "fault on GPU-5e1f: 2 replicas died within 2 s and the MPS daemon does not answer; "
+            "probably caused by vit-1, the first to die"
+        ]
+        assert space.degraded == ""
+        await space.ready()
         await space.close()
 
     asyncio.run(life())
