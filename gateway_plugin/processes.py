@@ -10,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,9 @@ from typing import NamedTuple
 import msgspec
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+NICENESS_RETRY_S = 0.1
+NICENESS_TRIES = 100
 
 
 class ProcessId(msgspec.Struct, frozen=True):
@@ -155,6 +160,37 @@ def spawn(
             pass_fds=pass_fds,
             start_new_session=True,
         )
+
+
+def set_niceness(pid: int, niceness: int) -> None:
+    """Give a process this niceness. Raises: OSError: it has ended, or is somebody else's.
+
+    A kernel with autogroups divides a core among sessions first, and looks at niceness only within a session. So one
+    that the process leads is told too. Users other than root may do that ten times a second: it may come a bit later.
+    """
+    os.setpriority(os.PRIO_PROCESS, pid, niceness)
+    if not _set_session_niceness(pid, niceness):
+        threading.Thread(target=_keep_trying, args=(pid, niceness), name="niceness", daemon=True).start()
+
+
+def _keep_trying(pid: int, niceness: int) -> None:
+    for _ in range(NICENESS_TRIES):
+        time.sleep(NICENESS_RETRY_S)
+        if _set_session_niceness(pid, niceness):
+            return
+
+
+def _set_session_niceness(pid: int, niceness: int) -> bool:
+    """False: not now, try again."""
+    try:
+        if os.getsid(pid) != pid:
+            return True
+        Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
+    except BlockingIOError:
+        return False
+    except OSError:  # a kernel without autogroups, or the process has ended
+        return True
+    return True
 
 
 def reap_orphans(known: Mapping[int, subprocess.Popen[bytes]]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from gateway_plugin.node.spatial import SpaceOwner
 from gateway_plugin.node.spawner import REPLICA_NICENESS
 from gateway_plugin.node.tokens.shares import TokenShare, check_share
 from gateway_plugin.paths import Paths
+from gateway_plugin.processes import set_niceness
 
 log = logging.getLogger(__name__)
 MOST_GUESTS = 16
@@ -74,7 +74,7 @@ class Guests:
             raise AgentRefused(f"no probe {probe} on this connection")
         space = self._space(spec)
         try:
-            os.setpriority(os.PRIO_PROCESS, pid, REPLICA_NICENESS)
+            set_niceness(pid, REPLICA_NICENESS)
             space.own(spec, pid, degraded=space.degraded)
         except OSError as error:
             raise AgentRefused(f"{probe}: process {pid} cannot be held to its units: {error}") from error

@@ -18,7 +18,7 @@ from gateway_plugin.node.launch import Launch, launch_of
 from gateway_plugin.node.replica import ReplicaRecord, save_record
 from gateway_plugin.node.spatial import SpaceOwner
 from gateway_plugin.paths import Paths
-from gateway_plugin.processes import ProcessId, identify, spawn
+from gateway_plugin.processes import ProcessId, identify, set_niceness, spawn
 from gateway_plugin.snapshots import HANDLER, PACKAGE
 
 REPLICA_NICENESS = 10
@@ -48,7 +48,7 @@ class Spawner:
         launch = self._launch(spec, space, credential=credential)
         popen = spawn(launch.argv, env=launch.env, log=self.paths.replica_log(spec.id), cwd=launch.cwd)
         with contextlib.suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PROCESS, popen.pid, REPLICA_NICENESS)
+            set_niceness(popen.pid, REPLICA_NICENESS)
         process = identify(popen.pid)
         assert process is not None  # our child, not yet waited for
         status = self._first_status(spec, process, degraded=space.degraded)

@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gateway_plugin.processes import ProcessId, identify, reap_orphans, spawn
+from gateway_plugin.processes import ProcessId, identify, reap_orphans, set_niceness, spawn
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -108,3 +110,47 @@ def test_dead_children_are_reaped_and_keep_their_exit_code() -> None:
     os.waitid(os.P_PID, known.pid, os.WEXITED | os.WNOWAIT)
     reap_orphans({known.pid: known})
     assert known.returncode == 3
+
+
+def test_a_nice_process_is_nice_to_other_sessions_too(tmp_path: Path) -> None:
+    popen = spawn(SLEEPER, env=os.environ, log=tmp_path / "log")
+    group = Path(f"/proc/{popen.pid}/autogroup")
+    try:
+        if not group.exists() or not group.read_text().strip():
+            pytest.skip("this kernel has no autogroups")
+        name = group.read_text().split()[0]
+
+        set_niceness(popen.pid, 10)
+
+        assert os.getpriority(os.PRIO_PROCESS, popen.pid) == 10
+        wait_for(lambda: group.read_text().split() == [name, "nice", "10"])
+    finally:
+        popen.kill()
+        popen.wait()
+
+
+def test_a_process_in_somebody_elses_session_leaves_that_as_it_is() -> None:
+    with subprocess.Popen(SLEEPER) as popen:
+        group = Path("/proc/self/autogroup")
+        before = group.read_text() if group.exists() else ""
+
+        set_niceness(popen.pid, 10)
+
+        assert os.getpriority(os.PRIO_PROCESS, popen.pid) == 10
+        assert (group.read_text() if group.exists() else "") == before
+        popen.kill()
+
+
+def test_the_niceness_of_a_process_that_has_ended_cannot_be_set() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as popen:
+        popen.wait()
+    with pytest.raises(ProcessLookupError):
+        set_niceness(popen.pid, 10)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("it did not come to that")
