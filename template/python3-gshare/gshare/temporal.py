@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from gshare.hold import Hold
 from gshare.pace import Pace
 from gshare.token_link import TokenLink
-from gshare.token_wire import Acquire, Grant, Lost, Recall, Return
+from gshare.token_wire import Acquire, Grant, Return
 from gshare.turn import Gating, TurnClock, TurnCounts
 from gshare.wire import WireError
 
@@ -52,9 +53,7 @@ class TokenClient:
         self._request, self._synchronize = request, synchronize
         self._changed = threading.Condition(threading.Lock())
         self._link: TokenLink | None = None
-        self._grant: Grant | None = None
-        self._slice_end_s = 0.0
-        self._recalled = False
+        self._hold = Hold()
         self._watched = False
         """The second thread reads the socket; else the computing one does."""
         self._clock = TurnClock()
@@ -91,7 +90,8 @@ class TokenClient:
         """Leave for good; a token in hand goes back with the connection."""
         self._stopped.set()
         with self._changed:
-            link, self._link, self._grant, self._watched = self._link, None, None, False
+            link, self._link, self._watched = self._link, None, False
+            self._hold.let_go()
             self._changed.notify_all()
         if link is not None:
             link.shutdown()
@@ -100,11 +100,12 @@ class TokenClient:
         os.close(self._wake)
 
     def begin(self) -> None:
-        if self._grant is not None and not self._watched:
+        if self._hold.grant is not None and not self._watched:
             self._look()
         with self._changed:
-            if self._usable(time.monotonic()):
-                self._clock.start(time.monotonic())
+            now_s = time.monotonic()
+            if self._hold.usable(now_s):
+                self._clock.start(now_s)
                 return
         self._obtain()
 
@@ -123,7 +124,8 @@ class TokenClient:
 
     def idle(self) -> None:
         with self._changed:
-            if self._grant is not None and (self._recalled or not self._grant.alone):
+            held = self._hold.grant
+            if held is not None and (self._hold.recalled or not held.alone):
                 self._give_back()
 
     def over(self) -> bool:
@@ -133,43 +135,30 @@ class TokenClient:
         with self._changed:
             now_s = time.monotonic()
             used_s = self._clock.stop(now_s)
-            if self._grant is None:
+            if self._hold.grant is None:
                 self._pace.spent(used_s, now_s)
 
     # Getting and giving back a token
 
-    def _usable(self, now_s: float) -> bool:
-        return self._grant is not None and not self._recalled and now_s < self._slice_end_s
-
     def _must_yield(self, now_s: float) -> bool:
-        if self._grant is None:
+        if self._hold.grant is None:
             return self._link is not None or self._pace.wait_s(now_s) > 0
         if not self._watched:
             self._look()
-        return not self._usable(now_s)
+        return not self._hold.usable(now_s)
 
     def _look(self) -> None:
-        """Read what has come, without waiting."""
         with self._changed:
-            link = self._link
-            if link is None:
-                return
-            try:
-                while message := link.receive(0):
-                    self._take(message)
-            except WireError as error:
-                self._drop(link, str(error))
+            if self._link is not None:
+                self._read(self._link)
 
-    def _take(self, message: object) -> None:
-        held = self._grant.token if self._grant else None
-        match message:
-            case Recall(token=token) if token == held:
-                self._recalled = True
-                if not self._clock.running and self._watched:
-                    self._give_back()
-            case Lost(token=token) if token == held:
-                self._grant = None
-                self._watched = False
+    def _read(self, link: TokenLink) -> None:
+        """Hear what has come, without waiting."""
+        try:
+            while message := link.receive(0):
+                self._hold.hear(message)
+        except WireError as error:
+            self._drop(link, str(error))
 
     def _obtain(self) -> None:
         """Wait for a token, or without a scheduler for the pace to allow a block; the clock runs when this returns."""
@@ -201,7 +190,7 @@ class TokenClient:
         return True
 
     def _send_ask(self, link: TokenLink) -> None:
-        held, self._grant = self._grant, None
+        held = self._hold.let_go()
         if held is None:
             link.send(Acquire(self._clock.longest_block_s or UNKNOWN_BLOCK_S))
         else:
@@ -209,19 +198,17 @@ class TokenClient:
 
     def _granted(self, grant: Grant) -> None:
         with self._changed:
-            self._grant, self._recalled = grant, False
             now_s = time.monotonic()
+            self._hold.take(grant, now_s)
             self._clock.take()  # what was used without a token is none of this one's
             self._clock.start(now_s)  # under the lock: or the second thread could return it before it is used
-            self._slice_end_s = now_s + grant.slice_s
             self._tokens += 1
             if grant.alone:
                 self._watched = True
                 self._changed.notify_all()
 
     def _give_back(self) -> None:
-        link, held = self._link, self._grant
-        self._grant = None
+        link, held = self._link, self._hold.let_go()
         self._stop_watching()
         if link is None or held is None:
             return
@@ -250,7 +237,8 @@ class TokenClient:
         """The connection is of no use any more, and a token from it is none."""
         if self._link is not link:
             return
-        self._link, self._grant, self._watched = None, None, False
+        self._link, self._watched = None, False
+        self._hold.let_go()
         self._lost(reason)
         link.shutdown()
         os.eventfd_write(self._wake, 1)
@@ -302,7 +290,7 @@ class TokenClient:
                     self._check(link)
                 if not self._watched:
                     continue
-                wait_s = self._slice_end_s - time.monotonic()
+                wait_s = self._hold.slice_end_s - time.monotonic()
             poller.poll(1000 * (wait_s if wait_s > 0 else OVERDUE_S) + 1)
             with self._changed:
                 self._woken(link)
@@ -317,11 +305,8 @@ class TokenClient:
             os.eventfd_read(self._wake)
         if not self._watched or self._link is not link:
             return
-        try:
-            while message := link.receive(0):
-                self._take(message)
-        except WireError as error:
-            self._drop(link, str(error))
-            return
-        if self._watched and not self._clock.running and time.monotonic() >= self._slice_end_s:
+        self._read(link)
+        if self._hold.grant is None:
+            self._watched = False
+        elif not self._clock.running and self._hold.to_return(time.monotonic()):
             self._give_back()
