@@ -27,6 +27,8 @@ STRANGERS = 4
 HELLO_S = 2.0
 """Longest time to say it."""
 FRAME_BYTES = 4096
+LONGEST_BLOCK_S = 30.0
+"""No block is believed to be longer, whatever a replica says: who claims one for ever would keep its token for ever."""
 BOOKED_S = 1.0
 """Longest slice that is told, even where the rule has no end for it: what a replica used is booked when it returns its
 token, and a ledger that is older than a second would be of little use."""

@@ -32,7 +32,7 @@ from gateway_plugin.node.tokens.protocol import (
     Yes,
 )
 from gateway_plugin.node.tokens.rule import Admission, Grant, TokenRule, TokenShare
-from gateway_plugin.node.tokens.seats import Seat, open_connection
+from gateway_plugin.node.tokens.seats import LONGEST_BLOCK_S, Seat, open_connection
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class TokenServer:
         if seat.token or seat.asked_s:
             raise ValueError("it asks for a second token")
         now_s = time.monotonic()
-        self._running().ask(seat.asked.replica, now_s, longest_block_s=longest_block_s)
+        self._running().ask(seat.asked.replica, now_s, longest_block_s=min(longest_block_s, LONGEST_BLOCK_S))
         seat.asked_s = now_s
 
     def _returned(self, seat: Seat, message: Return) -> None:

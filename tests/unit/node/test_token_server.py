@@ -135,6 +135,17 @@ def test_a_token_that_never_comes_back_is_taken_away_and_its_holder_is_told() ->
         assert stand.wait_for_entry("stuck", lost=1).connected
 
 
+def test_who_claims_endless_blocks_loses_its_token_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway_plugin.node.tokens.server.LONGEST_BLOCK_S", 0.01)
+    with token_stand(window_s=0.02) as stand:
+        liar, other = stand.link(stand.register("liar")), stand.link(stand.register("other"))
+        acquire(liar, longest_block_s=1e9)
+
+        acquire(other)
+
+        assert stand.entry("liar").lost == 1
+
+
 def test_those_who_do_not_say_who_they_are_keep_nobody_out_for_long() -> None:
     with token_stand() as stand:
         path = stand.register("a")
