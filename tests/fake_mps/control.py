@@ -115,12 +115,14 @@ class Daemon:
 
 
 def start_server() -> int:
-    """A process that is there, as nvidia-cuda-mps-server is."""
+    """A process that is there, as nvidia-cuda-mps-server is, until its daemon is gone."""
+    daemon = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.closerange(0, 1024)  # above all the daemon's sockets
-        while True:
-            signal.pause()
+        while os.getppid() == daemon:
+            time.sleep(0.2)
+        os._exit(0)
     return pid
 
 
