@@ -36,11 +36,14 @@ class Timer:
         self._at_s = math.inf
 
     def set(self, at_s: float, now_s: float) -> None:
-        """Ring at that time of the monotonic clock; inf: not at all."""
-        if at_s == self._at_s:
+        """Ring at that time of the monotonic clock at the latest.
+
+        It rings earlier where an earlier time was set before: to put a time off would cost a call for each token.
+        """
+        if at_s >= self._at_s:
             return
         self._at_s = at_s
-        wait_ns = 0 if at_s == math.inf else max(1, int((at_s - now_s) * 1e9))
+        wait_ns = max(1, int((at_s - now_s) * 1e9))
         spec = _Itimerspec(value=_Timespec(wait_ns // 10**9, wait_ns % 10**9))
         if _libc.timerfd_settime(self.descriptor, 0, ctypes.byref(spec), None):
             raise OSError(ctypes.get_errno(), "timerfd_settime")
@@ -76,7 +79,7 @@ class Poller:
             self._epoll.unregister(descriptor)
 
     def wait(self, until_s: float) -> None:
-        """Wait until then (monotonic clock) for something to read, and call back for everything there is."""
+        """Wait for something to read, at most until then (monotonic clock), and call back for everything there is."""
         now_s = time.monotonic()
         if until_s > now_s:
             self._timer.set(until_s, now_s)
