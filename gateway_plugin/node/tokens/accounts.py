@@ -1,17 +1,22 @@
 """`request` is a guarantee: an account of time owed to a client, or to a client and its successor together. Pure.
 
-While somebody of the account waits it gains request × time, up to request × W; use is taken off, down to request × W
-and one block below zero (and further for what a client ran after it should have stopped). Without demand a debt is paid
-off by time, and no claim is built up: a claim saved while idle would have to be taken from neighbours at their limit,
-who cannot make up for it.
+While somebody of the account waits it gains request × time; use is taken off. Its *standing* is what it is owed, in
+windows of its request: 1.0 means request × W seconds.
+
+- A debt is at most `DEBT` windows and one block (more only for what a client ran after it should have stopped): who
+  used what others left idle owes nobody for it.
+- Without demand a debt is paid off by time, and no claim grows: a claim saved while idle would have to be taken from
+  neighbours at their limit, who cannot make up for it.
+- Claims grow to `CLAIM` windows at most. In sets that leave no time for the idle moments between partitions of
+  different width they grow all together; `forgive`, done to all accounts alike, then keeps the order among them.
 """
 
 from __future__ import annotations
 
 from gateway_plugin.node.tokens.wall import Wall
 
-CAP = 4.0
-FLOOR = 0.25
+DEBT = 0.25
+CLAIM = 4.0
 
 
 class Account:
@@ -37,8 +42,9 @@ class Account:
         self.wall = Wall(limit=limit, window_s=window_s, now_s=now_s)
         self.members = 0
         self.waiting = 0
+        """How many members wait; change it by `add_waiting`."""
         self.block_s = 0.0
-        """The longest block of its members."""
+        """The longest block that a member reported."""
         self._balance_s = 0.0
         self._as_of_s = now_s
         self._running = False
@@ -54,7 +60,7 @@ class Account:
         if not self._running:
             self._accrue(now_s)
         self.request, self.limit = request, limit
-        self._balance_s = max(self._floor_s, min(self._balance_s, CAP * self._cap_s))
+        self._balance_s = max(self._floor_s, min(self._balance_s, CLAIM * self._unit_s))
 
     def add_waiting(self, count: int, now_s: float) -> None:
         """So many members more (or fewer) wait from now on."""
@@ -69,7 +75,7 @@ class Account:
         self._running = True
 
     def stop(self, now_s: float, *, used_s: float, due_s: float) -> None:
-        """The token ends, after `used_s`; beyond `due_s` of use nothing is forgiven."""
+        """The token ends, after `used_s`; what it used beyond `due_s` is owed in full, however much that is."""
         held_s = now_s - self._as_of_s
         earned_s = min(self._balance_s + self.request * held_s - used_s, max(self._balance_s, 0.0))
         excess_s = max(0.0, used_s - due_s)
@@ -78,40 +84,32 @@ class Account:
         self._running = False
         self.wall.book(used_s, now_s)
 
+    def forgive(self, now_s: float) -> None:
+        """One window less of a claim; a debt stays."""
+        if not self._running:
+            self._accrue(now_s)
+        self._balance_s = min(self._balance_s, max(0.0, self._balance_s - self._unit_s))
+
     def standing(self, now_s: float) -> float:
-        """What it is owed as a fraction of request × W; below zero: what it owes."""
-        return self._balance_at_s(now_s) / self._cap_s
-
-    def rises_for_s(self, now_s: float) -> float:
-        """How long its standing, while it waits, goes up by one a window: until the cap."""
-        return max(0.0, CAP * self._cap_s - self._balance_at_s(now_s)) / self.request
-
-    def falls_for_s(self, now_s: float) -> float:
-        """How long its standing, while it runs, goes down by (1 − request) ÷ request a window: until the floor."""
-        if self.request >= 1:
-            return 0.0
-        return max(0.0, self._balance_at_s(now_s) - self._floor_s) / (1 - self.request)
+        """What it is owed, in windows of its request; below zero: what it owes."""
+        since_s = now_s - self._as_of_s
+        return (self._run_down_s(since_s) if self._running else self._grown_s(since_s)) / self._unit_s
 
     @property
-    def _cap_s(self) -> float:
+    def _unit_s(self) -> float:
         return self.request * self.window_s
 
     @property
     def _floor_s(self) -> float:
-        return -(FLOOR * self.request * self.window_s + self.block_s)
+        return -(DEBT * self._unit_s + self.block_s)
 
-    def _balance_at_s(self, now_s: float) -> float:
-        since_s = now_s - self._as_of_s
-        if self._running:
-            return max(self._balance_s - (1 - self.request) * since_s, min(self._balance_s, self._floor_s))
-        top_s = CAP * self._cap_s if self.waiting else 0.0
+    def _run_down_s(self, since_s: float) -> float:
+        return max(self._balance_s - (1 - self.request) * since_s, min(self._balance_s, self._floor_s))
+
+    def _grown_s(self, since_s: float) -> float:
+        top_s = CLAIM * self._unit_s if self.waiting else 0.0
         return min(self._balance_s + self.request * since_s, max(self._balance_s, top_s))
 
-    def forgive(self, now_s: float) -> None:
-        if not self._running:
-            self._accrue(now_s)
-        self._balance_s = min(self._balance_s, max(0.0, self._balance_s - self._cap_s))
-
     def _accrue(self, now_s: float) -> None:
-        self._balance_s = self._balance_at_s(now_s)
+        self._balance_s = self._grown_s(now_s - self._as_of_s)
         self._as_of_s = now_s

@@ -53,7 +53,6 @@ class Client:
     used_s: float = 0.0
     overuse_s: float = 0.0
     lost: int = 0
-    opens_s: float = 0.0
 
     @property
     def width(self) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from gateway_plugin.node.tokens.accounts import Account
-from gateway_plugin.node.tokens.choice import choose, crossing_s, fits
+from gateway_plugin.node.tokens.accounts import CLAIM, Account
+from gateway_plugin.node.tokens.choice import choose, fits, next_look_s
 from gateway_plugin.node.tokens.clients import Client, Token
 from gateway_plugin.node.tokens.shares import (
     Admission,
@@ -26,10 +26,6 @@ from gateway_plugin.node.tokens.shares import (
 
 __all__ = ["Admission", "ClientView", "Decision", "Grant", "TokenRule", "TokenRuleError", "TokenShare"]
 
-import gateway_plugin.node.tokens.accounts as acc
-LEAD = 0.5
-LREQ = 0.7
-LF = 1.0
 _GRACE = 0.5
 """Of a window: how long after its deadline a token is taken away."""
 _ROUNDING_S = 1e-9
@@ -146,7 +142,7 @@ class TokenRule:
             holders = [one for one in self._holding.values() if one.token is not None and not one.token.recalled]
             chosen = choose((*ready, *holders), now_s, units=self._units, admission=self._admission)
             recalls = self._recall([one for one in holders if one not in chosen], now_s)
-            grants = self._grant([one for one in chosen if one.token is None and one.opens_s <= now_s + _ROUNDING_S], now_s)
+            grants = self._grant([one for one in chosen if one.token is None], now_s)
         recalls += self._recall(self._overdue(now_s), now_s)
         wake_s = min(opens_s, self._next_change_s(ready, now_s))
         return Decision(tuple(grants), tuple(recalls), lost, wake_s)
@@ -186,19 +182,14 @@ class TokenRule:
     def _ready(self, now_s: float) -> tuple[list[Client], float]:
         """Waiting clients whose wall is open, one an account, and when the next wall opens."""
         first: dict[int, Client] = {}
-        lead_s = LEAD * max([o.block_s for o in (*self._holding.values(), *self._waiting.values())] + [0.0])
         opens_s = math.inf
         for one in self._waiting.values():
             if one.account.running:
                 continue
             at_s = one.account.wall.opens_at_s(now_s, one.block_s)
-            one.opens_s = at_s
             if at_s > now_s + _ROUNDING_S:
-                lead1 = lead_s if one.account.request > LREQ and one.account.standing(now_s) > LF else 0
-                if at_s - lead1 > now_s + _ROUNDING_S:
-                    opens_s = min(opens_s, at_s - lead1)
-                    continue
                 opens_s = min(opens_s, at_s)
+                continue
             other = first.setdefault(id(one.account), one)
             if (one.asked_s, one.order) < (other.asked_s, other.order):
                 first[id(one.account)] = one
@@ -225,9 +216,9 @@ class TokenRule:
     def _give(self, one: Client, now_s: float) -> Grant:
         slice_s = one.account.wall.slice_s(now_s)
         self._stop_waiting(one, now_s)
-        if one.account.standing(now_s) > acc.CAP - 1e-6:
-            for other in self._accounts.values():
-                other.forgive(now_s)
+        if one.account.standing(now_s) >= CLAIM - _ROUNDING_S:
+            for account in self._accounts.values():
+                account.forgive(now_s)
         one.account.start(now_s)
         stop_s = now_s + slice_s
         one.token = Token(now_s, stop_s, stop_s + 2 * one.block_s, one.block_s)
@@ -252,7 +243,7 @@ class TokenRule:
         holders = [one for one in self._holding.values() if one.token is not None and not one.token.recalled]
         for one in ready:
             if one.token is None:
-                times += [crossing_s(one.account, other.account, now_s) for other in self._rivals(one, holders)]
+                times += [next_look_s(one.account, other.account, now_s) for other in self._rivals(one, holders)]
         return min(times, default=math.inf)
 
     def _rivals(self, one: Client, holders: list[Client]) -> Iterator[Client]:

@@ -12,11 +12,12 @@ import math
 from gateway_plugin.node.tokens.window import SlidingWindow
 
 _SHORTEST = 0.01
-"""Of a window: a run shorter than this is not worth a token, whatever its blocks."""
-
-DEPTH = 2.0
-EDGE_S = 1e-6
-WANT = 0.3
+"""Of a window: there is room when so long a run fits, whatever the blocks,"""
+_OF_A_BLOCK = 0.3
+"""or this part of the client's longest block. More would leave units idle in sets that fill the device, where each
+client is kept waiting until its last overrun has left the window; less gives more and smaller slices."""
+_DEPTH = 2.0
+"""In limit × W, what the bucket holds: the second one lets a client that was kept from its limit make up for it."""
 
 
 class Wall:
@@ -35,40 +36,47 @@ class Wall:
         """Another limit from now on; the bucket keeps what it holds, as far as that fits."""
         self.refill(now_s)
         self._limit = limit
-        self._level_s = min(self._level_s, DEPTH * limit * self._length_s)
+        self._level_s = min(self._level_s, self._depth_s)
 
     def used_s(self, now_s: float) -> float:
         """Use in the window that ends now."""
         return self._window.used_s(now_s)
 
     def opens_at_s(self, now_s: float, longest_block_s: float) -> float:
-        """From when on there is room for a block (or for all of the limit, if that is less); now, or later."""
+        """From when on there is room for a run that is worth a token; now, or later."""
         if self._limit >= 1:
             return now_s
-        cap_s = self._limit * self._length_s + EDGE_S
-        wanted_s = min(max(WANT * longest_block_s, _SHORTEST * self._length_s), cap_s)
         self.refill(now_s)
+        wanted_s = min(max(_OF_A_BLOCK * longest_block_s, _SHORTEST * self._length_s), self._cap_s)
         missing_s = (1 - self._limit) * wanted_s - self._level_s
         filled_at_s = now_s + max(0.0, missing_s) / self._limit
-        return max(filled_at_s, self._window.opens_at_s(now_s, wanted_s, cap_s=cap_s))
+        return max(filled_at_s, self._window.opens_at_s(now_s, wanted_s, cap_s=self._cap_s))
 
     def slice_s(self, now_s: float) -> float:
         """How long one may run from now on; inf without a wall."""
         if self._limit >= 1:
             return math.inf
         self.refill(now_s)
-        run_s = self._window.longest_run_s(now_s, self._limit * self._length_s + EDGE_S)
-        return max(0.0, min(run_s, self._level_s / (1 - self._limit)))
+        return max(0.0, min(self._window.longest_run_s(now_s, self._cap_s), self._level_s / (1 - self._limit)))
 
     def refill(self, now_s: float) -> None:
         """Bring the bucket up to now; also to be done when a run starts, so that a full one does not fill on."""
-        gained_s = self._limit * (now_s - self._as_of_s)
-        self._level_s = min(DEPTH * self._limit * self._length_s, self._level_s + gained_s)
+        self._add(self._limit * (now_s - self._as_of_s))
         self._as_of_s = now_s
 
     def book(self, used_s: float, now_s: float) -> None:
         """A run that started at the last `refill` ends; its use is taken to be its last part, which leaves latest."""
-        gained_s = self._limit * (now_s - self._as_of_s)
-        self._level_s = min(DEPTH * self._limit * self._length_s, self._level_s + gained_s - used_s)
+        self._add(self._limit * (now_s - self._as_of_s) - used_s)
         self._as_of_s = now_s
         self._window.book(now_s - used_s, now_s)
+
+    @property
+    def _cap_s(self) -> float:
+        return self._limit * self._length_s
+
+    @property
+    def _depth_s(self) -> float:
+        return _DEPTH * self._cap_s
+
+    def _add(self, gained_s: float) -> None:
+        self._level_s = min(self._depth_s, self._level_s + gained_s)
