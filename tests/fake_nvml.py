@@ -53,7 +53,7 @@ class FakeNvml:
         return self.gpus[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str, /) -> Gpu | Instance:
-        everything = [*self.gpus, *(one for gpu in self.gpus for one in gpu.instances if one)]
+        everything: list[Gpu | Instance] = [*self.gpus, *(one for gpu in self.gpus for one in gpu.instances if one)]
         return next(one for one in everything if one.uuid == uuid)
 
     def nvmlDeviceGetUUID(self, handle: Gpu | Instance, /) -> str:

@@ -170,7 +170,7 @@ class Runner:
 
     async def _register(self, replica: Replica) -> None:
         if scheduler := self._scheduler(replica.spec):
-            await scheduler.register(replica.spec, replica.credential)
+            await scheduler.register(replica.spec, replica.credential, whole=bool(replica.status.degraded))
 
     def _scheduler(self, spec: ReplicaSpec) -> Scheduler | None:
         return self._schedulers.get(spec.place.device) if spec.place else None

@@ -87,8 +87,11 @@ class Scheduler:
         """Where a replica asks for its tokens."""
         return self._paths.replica_tokens(replica_id)
 
-    async def register(self, spec: ReplicaSpec, credential: str) -> None:
-        """From now on the replica may ask. Returns once the scheduler knows it, or will as soon as it is back."""
+    async def register(self, spec: ReplicaSpec, credential: str, *, whole: bool = False) -> None:
+        """From now on the replica may ask. Returns once the scheduler knows it, or will as soon as it is back.
+
+        `whole`: nothing holds it to its units, so its token is one for all of them.
+        """
         assert spec.place is not None
         used_s = next((entry.used_s for entry in self.ledger.entries if entry.replica == spec.id), 0.0)
         predecessor = self._known.get(spec.replaces)
@@ -97,7 +100,7 @@ class Scheduler:
             function=spec.function,
             credential=credential,
             socket=str(self.socket_of(spec.id)),
-            units=spec.place.units,
+            units=tuple(range(self._device.units)) if whole else spec.place.units,
             request=spec.live.quota_request,
             limit=spec.live.quota_limit,
             account=(predecessor.account or predecessor.replica) if predecessor else "",

@@ -26,6 +26,7 @@ def test_each_cause_is_in_the_log_within_ten_seconds_and_replicas_start_in_time_
         log = node.log()
         status = node.start(spec_on("GPU-f3", "f-1"))
         told = json.loads(call(node.paths.replica_http("f-1"), "/").body)
+        tokens = next(entry for ledger in node.ledgers() for entry in ledger.entries)
 
     for device, (_, cause) in CAUSES.items():
         (line,) = [line for line in log.splitlines() if f"MPS for {device}" in line]
@@ -33,6 +34,7 @@ def test_each_cause_is_in_the_log_within_ten_seconds_and_replicas_start_in_time_
         assert cause in line
         assert "then restart the agent; GSHARE_MPS=off does without" in line
     assert status.degraded.startswith("MPS for GPU-f3 (pipe directory ")
+    assert len(tokens.units) == GPUS[0].cores // 64 // 2, "one token for the whole GPU: nothing else holds it"
     assert told["CUDA_VISIBLE_DEVICES"] == "GPU-f3"
     assert not [name for name in told if name.startswith("CUDA_MPS_")], "CUDA must not look for a daemon"
 
