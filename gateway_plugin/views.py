@@ -59,7 +59,7 @@ def trouble(function: GshareFunctionView) -> str:
     if degraded:
         return f"degraded: {degraded[0]}"
     ungated = [replica.id for replica in function.replicas if replica.ungated_device_use]
-    return f"ungated_device_use: {', '.join(ungated)} computes beyond its tokens" if ungated else ""
+    return f"ungated_device_use: {', '.join(ungated)} uses its cores beyond its tokens" if ungated else ""
 
 
 def processes_table(processes: Iterable[ProcessStatus]) -> Table:

@@ -63,7 +63,7 @@ def test_a_replica_that_computes_without_tokens_is_named() -> None:
     replica = ReplicaStatus(spec=spec, state=ReplicaState.READY, ungated_device_use=True)
     status = FunctionStatus(name=record.name, ready=1, replicas=(replica,))
     view = gshare_function_view(record, status, invocations=0, devices=[])
-    assert trouble(view) == "ungated_device_use: f-1 computes beyond its tokens"
+    assert trouble(view) == "ungated_device_use: f-1 uses its cores beyond its tokens"
     assert view.share.enforced == (), "a plain function has no share"
 
 
