@@ -15,7 +15,8 @@ class Entry(msgspec.Struct, frozen=True):
     limit: float
     units: tuple[int, ...]
     used_s: float
-    """Device time in all, as the replica reported it and the scheduler bounded it by the time it held a token."""
+    """Device time in all. Beside others on its units the time that it held tokens, as the scheduler saw it; alone on
+    them, where a token is kept while nothing runs, what the replica reported, at most that."""
     share: float
     """Of the last seconds (`Ledger.span_s`), the fraction that it used."""
     tokens: int

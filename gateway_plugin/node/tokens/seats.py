@@ -53,6 +53,8 @@ class Seat:
         """Number of the live token; 0: none."""
         self.granted_s = 0.0
         self.slice_s = 0.0
+        self.alone = False
+        """Nobody else could want its units when it was granted, so it may be kept while nothing runs."""
         self.asked_s = 0.0
         """When it asked; 0: it waits for nothing."""
         self._poller = poller
@@ -65,8 +67,18 @@ class Seat:
 
     def grant(self, token: int, *, slice_s: float, alone: bool, now_s: float) -> None:
         self.token, self.granted_s, self.slice_s, self.asked_s = token, now_s, slice_s, 0.0
+        self.alone = alone
         if self.holder is not None:
             self.holder.send(Grant(token, min(slice_s, BOOKED_S), alone))
+
+    def used_s(self, reported_s: float, now_s: float) -> float:
+        """Device time of the token that comes back now.
+
+        What its holder says only counts where it kept others from nothing, and up to the time held. Beside others it is
+        the time held: who keeps a token of theirs pays for it, whatever it says.
+        """
+        held_s = now_s - self.granted_s
+        return min(reported_s, held_s) if self.alone else held_s
 
     def check_strangers(self, now_s: float) -> None:
         """Show those out that do not say who they are."""

@@ -136,10 +136,9 @@ class TokenServer:
         if message.token != seat.token or not seat.token:
             return  # one that was taken away meanwhile
         now_s = time.monotonic()
-        held_s = now_s - seat.granted_s
         if not 0 <= message.used_s < math.inf:
             raise ValueError(f"used_s {message.used_s}: 0 or more")
-        used_s = min(message.used_s, held_s)
+        used_s = seat.used_s(message.used_s, now_s)
         self._running().give_back(seat.asked.replica, now_s, used_s=used_s)
         account = self._account(seat)
         account.book(used_s, now_s=now_s)

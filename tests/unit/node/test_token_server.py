@@ -227,3 +227,15 @@ def test_the_admin_socket_takes_nothing_but_its_protocol() -> None:
         sock = stand.raw(str(stand.admin_socket))
         sock.sendall(struct.pack(">I", len(msgspec.json.encode(AskLedger()))) + msgspec.json.encode(AskLedger()))
         assert b"cpu:0" in sock.recv(4096)
+
+
+def test_beside_others_the_time_a_token_is_held_counts_whatever_its_holder_says() -> None:
+    with token_stand() as stand:
+        link = stand.link(stand.register("liar"))
+        stand.register("other")
+        grant = acquire(link)
+        time.sleep(0.02)
+
+        give_back(link, grant, used_s=0.0)
+
+        assert stand.wait_for_entry("liar", holding=False).used_s >= 0.02
