@@ -38,7 +38,7 @@ def test_one_that_is_alone_and_often_idle_gets_what_its_passes_took() -> None:
         wait(agent, lambda: not _ledger(agent).entries[0].holding)
         booked_s = _ledger(agent).functions[A]
 
-    assert 0 < grown[A] < 0.7 * span_s, "it paused for longer than it computed"
+    assert 0 < grown[A] < span_s, "booked while it goes on, and less than the token was held"
     assert booked_s == pytest.approx(replica_s, abs=1e-3)
 
 

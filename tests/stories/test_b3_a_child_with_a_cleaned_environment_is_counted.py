@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from gshare.wire import LiveConfig
 
+from gateway_plugin.processes import read_stat
 from tests.agent_process import agent_process
 from tests.stories.on_an_agent import ONE_CORE, start, status, wait, wait_ready
 from tests.unix_http import call
@@ -63,7 +63,10 @@ def test_a_daemon_with_an_empty_environment_gets_no_token_and_its_use_is_an_even
 
             assert (folder / "guessed").read_text() == "refused: wrong credential"
             assert "one token a replica" in (folder / "own").read_text()
-            assert os.getsid(int((folder / "pid").read_text())) != before.pid
+            daemon = read_stat(int((folder / "pid").read_text()))
+            assert daemon is not None
+            assert daemon.session != before.pid
+            assert daemon.parent == before.pid, "the replica's first process adopted it"
             assert not before.ungated_device_use
             assert [entry.tokens for ledger in agent.ledgers() for entry in ledger.entries] == [0]
             assert "f: ungated_device_use: " in agent.log()
