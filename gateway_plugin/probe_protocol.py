@@ -60,18 +60,20 @@ class Ran(Message, frozen=True):
 
     completed: int
     """Blocks that ended in that time."""
+    by_slice: tuple[int, ...]
     span_s: float
     """From the last end of a block before `count_s` (or from `count_s` on) to the last end that counts."""
-    by_slice: tuple[int, ...]
+    cpu_s: float
+    """CPU time of the whole process in that span, by the kernel's account."""
     used_s: float
-    """Device time."""
+    """Device time in that span; so are the next two."""
     waited_s: float
     """With a block at hand and no token."""
     wanted_s: float
     """With a block at hand, computing or waiting; the rest of the time there was nothing to do."""
     tokens: int
     longest_block_s: float
-    """Of late."""
+    """Of those that count, its turn once come."""
     gating: str
     """What held it to its share at the end; see `gshare.turn.Gating`."""
     reason: str

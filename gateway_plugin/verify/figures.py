@@ -38,7 +38,10 @@ class ProbeFigures:
     gated: bool
     """It asks for tokens; False: told not to, to see a failure."""
     alone_rates: tuple[float, ...]
-    """Blocks per second without any scheduler and with the units for itself, several times over."""
+    """Blocks per second without any scheduler and with the units for itself, several times over.
+
+    On cores they are per second of CPU time, so that what other processes take away does not count.
+    """
     together_rate: float
     """Blocks per second while all run."""
     ledger_share: float
@@ -47,6 +50,8 @@ class ProbeFigures:
     """Part of the time in which it had a block at hand."""
     waited: float
     """Part of the time in which it had one and waited for a token."""
+    elsewhere: float
+    """Part of its cores' time that went to processes other than probes while all ran."""
     edge: float
     """What a share may be off since the stretch begins and ends somewhere in a window and in a block."""
     lost_scheduler: str
@@ -81,7 +86,8 @@ class SideFigures:
     """Blocks per second of both at once without any scheduler, several times over."""
     gated_rates: tuple[float, ...]
     """The same with tokens."""
-    wanted: float
+    elsewhere: float
+    """Part of both cores' time that went to processes other than probes while tokens were asked for."""
     lost_scheduler: str
 
     @property
@@ -124,7 +130,9 @@ class Conditions:
     seconds: float
     """That all probes ran together."""
     others: float
-    """Part of the units' time that others used meanwhile."""
+    """Part of the units' time that others used meanwhile, by the ledger."""
+    elsewhere: float
+    """Part of its cores' time that went to processes other than probes while all ran; 0 on a GPU."""
     degraded: str
 
 

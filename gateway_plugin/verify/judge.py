@@ -20,6 +20,7 @@ from gateway_plugin.verify.figures import (
     Verdict,
 )
 
+OTHER_PROCESSES = "too far off, but other processes used the same cores meanwhile"
 TOO_VAGUE = "too uncertain: try longer (--seconds), or a machine that is less busy"
 
 
@@ -73,7 +74,7 @@ def _counted(probe: ProbeFigures, *, others: float) -> Finding:
         return replace(finding, verdict=Verdict.FAIL, reason=reason, broke=probe.name)
     if probe.share > probe.asked + slack:
         return replace(finding, verdict=Verdict.FAIL, reason="more than its limit", broke=probe.name)
-    return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others))
+    return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others), loss=probe.elsewhere)
 
 
 def _ledger(probe: ProbeFigures, *, others: float) -> Finding:
@@ -88,7 +89,7 @@ def _ledger(probe: ProbeFigures, *, others: float) -> Finding:
     )
     if probe.ledger_share > probe.asked + SHARE_TOLERANCE + probe.edge:
         return replace(finding, verdict=Verdict.FAIL, reason="more than its limit", broke=probe.name)
-    return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others))
+    return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others), loss=probe.elsewhere)
 
 
 def _ratio(first: ProbeFigures, other: ProbeFigures, *, others: float) -> Finding:
@@ -104,7 +105,8 @@ def _ratio(first: ProbeFigures, other: ProbeFigures, *, others: float) -> Findin
         verdict=Verdict.PASS,
     )
     doubt = _doubt(first, others=others) or _doubt(other, others=others)
-    return _within(finding, wrong="not as asked", doubt=doubt)
+    loss = max(first.elsewhere, other.elsewhere) / min(first.asked, other.asked) * asked
+    return _within(finding, wrong="not as asked", doubt=doubt, loss=loss, gain=loss)
 
 
 def _side(side: SideFigures, *, others: float) -> Finding:
@@ -118,17 +120,26 @@ def _side(side: SideFigures, *, others: float) -> Finding:
         verdict=Verdict.PASS,
     )
     doubt = side.lost_scheduler or _others(others)
-    return _within(finding, wrong="it had to wait for a neighbour on other units", doubt=doubt)
+    return _within(finding, wrong="it had to wait for a neighbour on other units", doubt=doubt, loss=side.elsewhere)
 
 
-def _within(finding: Finding, *, wrong: str, doubt: str) -> Finding:
-    """The verdict by distance from what was asked; `doubt`: why that would say nothing."""
-    off = abs(finding.measured - finding.asked)
+def _within(finding: Finding, *, wrong: str, doubt: str, loss: float = 0.0, gain: float = 0.0) -> Finding:
+    """The verdict by distance from what was asked.
+
+    Args:
+        wrong: what it means to be too far off.
+        doubt: why the distance says nothing.
+        loss: how much lower it may be since other processes used the same cores; `gain`: how much higher.
+    """
+    off = finding.measured - finding.asked
+    excuse = finding.tolerance + finding.uncertainty
     if doubt:
         return replace(finding, verdict=Verdict.UNCLEAR, reason=doubt)
-    if off > finding.tolerance + finding.uncertainty:
+    if off > excuse + gain or off < -(excuse + loss):
         return replace(finding, verdict=Verdict.FAIL, reason=wrong)
-    if max(off, finding.uncertainty) > finding.tolerance:
+    if abs(off) > excuse:
+        return replace(finding, verdict=Verdict.UNCLEAR, reason=OTHER_PROCESSES)
+    if max(abs(off), finding.uncertainty) > finding.tolerance:
         return replace(finding, verdict=Verdict.UNCLEAR, reason=TOO_VAGUE)
     return finding
 

@@ -15,7 +15,7 @@ from gateway_plugin.probe_protocol import Ran
 from gateway_plugin.verify.agent_link import AgentLink
 from gateway_plugin.verify.figures import IDLE, Conditions, Finding, ProbeFigures, Report, SideFigures
 from gateway_plugin.verify.judge import judge_shares, judge_side_by_side, overall
-from gateway_plugin.verify.team import Stretch, Team, Wanted, rate, sharing, used_between
+from gateway_plugin.verify.team import Stretch, Team, Wanted, sharing, used_between
 
 ROUNDS = 2
 """How often each runs alone before all run together, and again after that."""
@@ -122,6 +122,7 @@ def _measure_shares(
         block_s=team.block_s,
         seconds=plan.seconds,
         others=others,
+        elsewhere=stretch.elsewhere,
         degraded=team.degraded,
     )
     return conditions, tuple(
@@ -137,21 +138,28 @@ def _alone(team: Team, plan: Plan) -> list[tuple[float, ...]]:
 
 def _figures(team: Team, place: int, *, alone_rates: tuple[float, ...], stretch: Stretch) -> ProbeFigures:
     member, ran = team.members[place], stretch.ran[place]
-    if min(alone_rates) == 0:
-        raise CannotVerify(f"{member.wanted.name} got nothing done, even alone; is the machine overloaded?")
     quota = member.wanted.quota
     return ProbeFigures(
         name=member.wanted.name,
         asked=quota,
         gated=member.wanted.gated,
-        alone_rates=alone_rates,
+        alone_rates=_known(alone_rates, member.wanted.name),
         together_rate=ran.completed / stretch.seconds,
         ledger_share=_ledger_share(member.admitted.id, stretch),
         wanted=ran.wanted_s / stretch.seconds,
         waited=ran.waited_s / stretch.seconds,
         edge=(quota * (1 - quota) * team.window_s + ran.longest_block_s) / stretch.seconds,
+        elsewhere=stretch.elsewhere,
         lost_scheduler=_lost_scheduler([ran]) if member.wanted.gated else "",
     )
+
+
+def _known(rates: tuple[float, ...], name: str) -> tuple[float, ...]:
+    """Those with a block to go by. Raises: CannotVerify: there is none."""
+    known = tuple(rate for rate in rates if rate > 0)
+    if not known:
+        raise CannotVerify(f"{name} got nothing done, even alone; something else keeps this machine busy: see `top`")
+    return known
 
 
 def _ledger_share(replica: str, stretch: Stretch) -> float:
@@ -181,11 +189,13 @@ def _measure_sides(team: Team, plan: Plan, *, device: Device, say: Say) -> tuple
 
 
 def _side(team: Team, place: int, *, free: Sequence[Stretch], gated: Sequence[Stretch]) -> SideFigures:
+    member = team.members[place]
+    name = member.wanted.name
     return SideFigures(
-        name=team.members[place].wanted.name,
-        free_rates=tuple(rate(stretch.ran[place]) for stretch in free),
-        gated_rates=tuple(rate(stretch.ran[place]) for stretch in gated),
-        wanted=sum(stretch.ran[place].wanted_s for stretch in gated) / sum(stretch.seconds for stretch in gated),
+        name=name,
+        free_rates=_known(tuple(team.rate(member, stretch.ran[place]) for stretch in free), name),
+        gated_rates=tuple(team.rate(member, stretch.ran[place]) for stretch in gated),
+        elsewhere=max(stretch.elsewhere for stretch in gated),
         lost_scheduler=_lost_scheduler([stretch.ran[place] for stretch in gated]),
     )
 

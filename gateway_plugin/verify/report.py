@@ -28,7 +28,8 @@ def show(report: Report, console: Console) -> None:
     at = report.conditions
     console.print(
         f"{at.device} ({at.kind}, {at.units} units): {len(report.probes)} probes together for {at.seconds:g} s, "
-        f"window {1000 * at.window_s:.0f} ms, blocks of {1000 * at.block_s:.1f} ms alone, others {at.others:.1%}\n"
+        f"window {1000 * at.window_s:.0f} ms, blocks of {1000 * at.block_s:.1f} ms alone; "
+        f"other replicas {at.others:.1%}, other processes {at.elsewhere:.1%}\n"
     )
     console.print(_table(report))
     for probe in report.probes:

@@ -13,6 +13,7 @@ from gateway_plugin.ledger import Entry, Ledger
 from gateway_plugin.model import Device
 from gateway_plugin.probe_protocol import Calibrate, Calibrated, Prepare, Prepared, Ran, Run
 from gateway_plugin.verify.agent_link import AgentLink
+from gateway_plugin.verify.core_times import busy_s, cpu_s
 from gateway_plugin.verify.probe_process import START_S, ProbeProcess
 
 AHEAD_S = 0.05
@@ -51,6 +52,8 @@ class Stretch:
     seconds: float
     before: Ledger
     after: Ledger
+    elsewhere: float
+    """Part of the members' cores' time that went to other processes; 0 on a GPU, where nobody tells."""
 
 
 class Team(contextlib.ExitStack):
@@ -84,7 +87,15 @@ class Team(contextlib.ExitStack):
     def alone(self, member: Member, seconds: float) -> float:
         """Blocks per second of one while the others rest, without any scheduler."""
         (ran,) = self._run([member], seconds, gated=False).ran
-        return rate(ran)
+        return self.rate(member, ran)
+
+    def rate(self, member: Member, ran: Ran) -> float:
+        """Blocks per second in which it computed or waited for a token.
+
+        What other processes on a core took away is none of a scheduler's doing: there, it is CPU time that counts.
+        """
+        computed_s = ran.cpu_s / len(member.wanted.units) if self._device.cores else ran.span_s - ran.waited_s
+        return ran.completed / (computed_s + ran.waited_s) if ran.completed else 0.0
 
     def together(self, seconds: float, *, gated: bool = True) -> Stretch:
         """All at once; those that are not to ask for tokens do not. Without `gated`: none does."""
@@ -101,6 +112,14 @@ class Team(contextlib.ExitStack):
             used_between(entry, before) for entry in sharing(after, self._device, units) if entry.replica not in ours
         )
         return used_s / (after.at_s - before.at_s)
+
+    def _cores(self) -> set[int]:
+        units = {unit for member in self.members for unit in member.wanted.units}
+        return {self._device.cores[unit] for unit in units} if self._device.cores else set()
+
+    def _elsewhere_s(self) -> float:
+        """Time of the members' cores since the machine started that none of their processes had."""
+        return busy_s(self._cores()) - sum(cpu_s(member.process.pid) for member in self.members)
 
     def _begin(self, wanted: Wanted) -> Member:
         admitted = self._link.admit(self._device.id, units=wanted.units, quota=wanted.quota)
@@ -121,13 +140,14 @@ class Team(contextlib.ExitStack):
         for member, order in zip(members, orders, strict=True):
             member.process.send(order)
         sleep_until(count_s)
-        before = self.ledger()
+        before, cores = self.ledger(), self._elsewhere_s()
         sleep_until(count_s + seconds)
-        after = self.ledger()
+        after, elsewhere_s = self.ledger(), self._elsewhere_s() - cores
         ran = tuple(member.process.ran(order) for member, order in zip(members, orders, strict=True))
         if after.at_s <= before.at_s:
             raise CannotVerify(f"the token scheduler of {self._device.id} went away while it was measured; try again")
-        return Stretch(ran, seconds, before, after)
+        elsewhere = elsewhere_s / seconds / max(1, len(self._cores()))
+        return Stretch(ran, seconds, before, after, elsewhere=max(0.0, elsewhere))
 
     def _order(self, member: Member, gated: bool, *, begin_s: float, count_s: float, end_s: float) -> Run:
         return Run(
@@ -138,11 +158,6 @@ class Team(contextlib.ExitStack):
             end_s=end_s,
             pause_s=self._pause_s if gated else 0.0,
         )
-
-
-def rate(ran: Ran) -> float:
-    """Blocks per second of a probe that never had to wait: whole blocks over the time of just these."""
-    return ran.completed / ran.span_s if ran.completed else 0.0
 
 
 def used_between(entry: Entry, before: Ledger) -> float:

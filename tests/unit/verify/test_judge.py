@@ -16,6 +16,7 @@ def figures(
     ledger: float | None = None,
     alone_rates: tuple[float, ...] = (100.0, 101.0, 99.0, 100.0),
     edge: float = 0.005,
+    elsewhere: float = 0.0,
     wanted: float = 1.0,
     waited: float = 0.4,
     gated: bool = True,
@@ -32,6 +33,7 @@ def figures(
         wanted=wanted,
         waited=waited,
         edge=edge,
+        elsewhere=elsewhere,
         lost_scheduler=lost_scheduler,
     )
 
@@ -141,6 +143,19 @@ def test_rates_alone_that_vary_too_much_can_only_show_what_is_far_off() -> None:
     assert counted(far, "a").verdict is Verdict.FAIL
 
 
+def test_a_shortfall_that_other_processes_may_have_caused_cannot_be_judged_and_an_excess_can() -> None:
+    short = figures("a", 0.3, counted=0.2, ledger=0.25, elsewhere=0.2)
+    findings = judged(short, figures("b", 0.6, elsewhere=0.2))
+    assert counted(findings, "a").verdict is Verdict.UNCLEAR
+    assert "other processes used the same cores" in counted(findings, "a").reason
+    assert findings["share of a", Source.BOUNDED].verdict is Verdict.UNCLEAR
+    assert findings["completions, b to a", Source.COUNTED].verdict is Verdict.UNCLEAR
+    over = judged(figures("a", 0.3, counted=0.4, elsewhere=0.2), figures("b", 0.6))
+    assert counted(over, "a").verdict is Verdict.FAIL
+    far = judged(figures("a", 0.6, counted=0.3, elsewhere=0.05), figures("b", 0.3))
+    assert counted(far, "a").verdict is Verdict.FAIL
+
+
 def test_a_run_of_few_windows_and_blocks_cannot_be_judged() -> None:
     findings = judged(figures("a", 0.3, edge=0.03), figures("b", 0.6))
     assert findings["share of a", Source.BOUNDED].verdict is Verdict.UNCLEAR
@@ -165,10 +180,17 @@ def test_the_ratio_of_completions_is_held_to_five_percent(second: float, verdict
 
 
 def side(
-    *gated_rates: float, free_rates: tuple[float, ...] = (100.0, 101.0, 99.0), lost_scheduler: str = ""
+    *gated_rates: float,
+    free_rates: tuple[float, ...] = (100.0, 101.0, 99.0),
+    elsewhere: float = 0.0,
+    lost_scheduler: str = "",
 ) -> SideFigures:
     return SideFigures(
-        name="a", free_rates=free_rates, gated_rates=gated_rates, wanted=1.0, lost_scheduler=lost_scheduler
+        name="a",
+        free_rates=free_rates,
+        gated_rates=gated_rates,
+        elsewhere=elsewhere,
+        lost_scheduler=lost_scheduler,
     )
 
 
@@ -179,6 +201,7 @@ def side(
         (side(120.0, 130.0), Verdict.PASS),  # nothing is lost
         (side(50.0, 52.0), Verdict.FAIL),
         (side(100.0, free_rates=(100.0, 140.0)), Verdict.UNCLEAR),
+        (side(80.0, elsewhere=0.3), Verdict.UNCLEAR),
         (side(50.0, lost_scheduler="peer gone"), Verdict.UNCLEAR),
     ],
 )

@@ -13,7 +13,15 @@ from gateway_plugin.verify.judge import judge_shares, overall
 from gateway_plugin.verify.report import show, to_json
 
 CONDITIONS = Conditions(
-    device="cpu:0", kind="cpu", units=2, window_s=0.2, block_s=0.0102, seconds=10.0, others=0.003, degraded=""
+    device="cpu:0",
+    kind="cpu",
+    units=2,
+    window_s=0.2,
+    block_s=0.0102,
+    seconds=10.0,
+    others=0.003,
+    elsewhere=0.02,
+    degraded="",
 )
 PROBE = ProbeFigures(
     name="probe 1",
@@ -24,6 +32,7 @@ PROBE = ProbeFigures(
     ledger_share=0.302,
     wanted=1.0,
     waited=0.7,
+    elsewhere=0.01,
     edge=0.005,
     lost_scheduler="",
 )
@@ -48,7 +57,7 @@ def text_of(report: Report) -> str:
 def test_the_text_has_every_figure_the_load_and_the_reason_why_busy_time_is_none() -> None:
     text = text_of(a_report(PROBE))
     for part in (
-        "window 200 ms, blocks of 10.2 ms alone, others 0.3%",
+        "window 200 ms, blocks of 10.2 ms alone; other replicas 0.3%, other processes 2.0%",
         "share of probe 1",
         "0.30",
         "0.301",
