@@ -68,11 +68,11 @@ class Account:
             self._accrue(now_s)
         self.waiting += count
 
-    def start(self, now_s: float) -> None:
-        """A member has the token."""
+    def start(self, now_s: float) -> float:
+        """A member has the token; how long it may run, inf without a wall."""
         self._accrue(now_s)
-        self.wall.refill(now_s)
         self._running = True
+        return self.wall.start(now_s)
 
     def stop(self, now_s: float, *, used_s: float, due_s: float) -> None:
         """The token ends, after `used_s`; what it used beyond `due_s` is owed in full, however much that is."""

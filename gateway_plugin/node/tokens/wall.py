@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 
-from gateway_plugin.node.tokens.window import SlidingWindow
+from gateway_plugin.node.tokens.window import ROUNDING_S, SlidingWindow
 
 _SHORTEST = 0.01
 """Of a window: there is room when so long a run fits, whatever the blocks,"""
 _OF_A_BLOCK = 0.3
-"""or this part of the client's longest block. More would leave units idle in sets that fill the device, where each
-client is kept waiting until its last overrun has left the window; less gives more and smaller slices."""
+"""or this part of the client's longest block (waiting for more would leave units idle in sets that fill the device),"""
+_AFTER_THE_WALL = 0.25
+"""or, if the wall ended its last run, this part of limit × W: else it would go on in ever smaller pieces, and be kept
+waiting by its neighbours' blocks before each."""
 _DEPTH = 2.0
 """In limit × W, what the bucket holds: the second one lets a client that was kept from its limit make up for it."""
 
@@ -23,7 +25,7 @@ _DEPTH = 2.0
 class Wall:
     """What one account may still run."""
 
-    __slots__ = ("_as_of_s", "_length_s", "_level_s", "_limit", "_window")
+    __slots__ = ("_as_of_s", "_length_s", "_level_s", "_limit", "_slice_s", "_spent", "_window")
 
     def __init__(self, *, limit: float, window_s: float, now_s: float) -> None:
         self._limit = limit
@@ -31,10 +33,13 @@ class Wall:
         self._window = SlidingWindow(window_s)
         self._level_s = limit * window_s
         self._as_of_s = now_s
+        self._slice_s = math.inf
+        self._spent = False
+        """The last run used all of its slice."""
 
     def resize(self, limit: float, now_s: float) -> None:
         """Another limit from now on; the bucket keeps what it holds, as far as that fits."""
-        self.refill(now_s)
+        self._refill(now_s)
         self._limit = limit
         self._level_s = min(self._level_s, self._depth_s)
 
@@ -46,28 +51,26 @@ class Wall:
         """From when on there is room for a run that is worth a token; now, or later."""
         if self._limit >= 1:
             return now_s
-        self.refill(now_s)
-        wanted_s = min(max(_OF_A_BLOCK * longest_block_s, _SHORTEST * self._length_s), self._cap_s)
+        self._refill(now_s)
+        wanted_s = self._wanted_s(longest_block_s)
         missing_s = (1 - self._limit) * wanted_s - self._level_s
         filled_at_s = now_s + max(0.0, missing_s) / self._limit
         return max(filled_at_s, self._window.opens_at_s(now_s, wanted_s, cap_s=self._cap_s))
 
-    def slice_s(self, now_s: float) -> float:
-        """How long one may run from now on; inf without a wall."""
-        if self._limit >= 1:
-            return math.inf
-        self.refill(now_s)
-        return max(0.0, min(self._window.longest_run_s(now_s, self._cap_s), self._level_s / (1 - self._limit)))
-
-    def refill(self, now_s: float) -> None:
-        """Bring the bucket up to now; also to be done when a run starts, so that a full one does not fill on."""
-        self._add(self._limit * (now_s - self._as_of_s))
-        self._as_of_s = now_s
+    def start(self, now_s: float) -> float:
+        """A run starts; how long it may last, inf without a wall."""
+        self._refill(now_s)
+        self._slice_s = math.inf
+        if self._limit < 1:
+            run_s = self._window.longest_run_s(now_s, self._cap_s)
+            self._slice_s = max(0.0, min(run_s, self._level_s / (1 - self._limit)))
+        return self._slice_s
 
     def book(self, used_s: float, now_s: float) -> None:
-        """A run that started at the last `refill` ends; its use is taken to be its last part, which leaves latest."""
+        """The run ends; its use is taken to be its last part, which leaves the window latest."""
         self._add(self._limit * (now_s - self._as_of_s) - used_s)
         self._as_of_s = now_s
+        self._spent = used_s >= self._slice_s - ROUNDING_S
         self._window.book(now_s - used_s, now_s)
 
     @property
@@ -77,6 +80,16 @@ class Wall:
     @property
     def _depth_s(self) -> float:
         return _DEPTH * self._cap_s
+
+    def _wanted_s(self, longest_block_s: float) -> float:
+        least_s = max(_OF_A_BLOCK * longest_block_s, _SHORTEST * self._length_s)
+        if self._spent:
+            least_s = max(least_s, _AFTER_THE_WALL * self._cap_s)
+        return min(least_s, self._cap_s)
+
+    def _refill(self, now_s: float) -> None:
+        self._add(self._limit * (now_s - self._as_of_s))
+        self._as_of_s = now_s
 
     def _add(self, gained_s: float) -> None:
         self._level_s = min(self._depth_s, self._level_s + gained_s)
