@@ -25,7 +25,8 @@ class Source(StrEnum):
     """Whose word a figure is."""
 
     COUNTED = "counted by us"
-    BOUNDED = "self-reported, bounded by the scheduler"
+    SCHEDULER = "measured by the scheduler"
+    BOUNDED = "self-reported while alone on its units, and bounded by the scheduler; else measured by the scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ class ProbeFigures:
     """Blocks per second while all run."""
     ledger_share: float
     """Its part of the device's time while all run, by the scheduler's ledger."""
+    by_second: tuple[int, ...]
+    """Blocks in each second in which all ran; the last one may be a part of one."""
     wanted: float
     """Part of the time in which it had a block at hand."""
     waited: float
@@ -70,6 +73,11 @@ class ProbeFigures:
     def share(self) -> float:
         """Of what it gets done alone, the part that it got done among the others."""
         return self.together_rate / self.alone_rate
+
+    @property
+    def peak(self) -> float:
+        """The largest share in any one second."""
+        return max(self.by_second) / self.alone_rate
 
     @property
     def saturating(self) -> bool:

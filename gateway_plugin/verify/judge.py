@@ -68,11 +68,10 @@ def _counted(probe: ProbeFigures, *, others: float) -> Finding:
         source=Source.COUNTED,
         verdict=Verdict.PASS,
     )
-    slack = SHARE_TOLERANCE + uncertainty
-    if probe.share > probe.ledger_share + slack:
+    if probe.share > probe.ledger_share + SHARE_TOLERANCE + probe.share * probe.noise:  # of the same stretch: no edge
         reason = f"it computed without a token: the ledger has only {probe.ledger_share:.2f}"
         return replace(finding, verdict=Verdict.FAIL, reason=reason, broke=probe.name)
-    if probe.share > probe.asked + slack:
+    if probe.share > probe.asked + SHARE_TOLERANCE + uncertainty:
         return replace(finding, verdict=Verdict.FAIL, reason="more than its limit", broke=probe.name)
     return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others), loss=probe.elsewhere)
 
@@ -84,7 +83,7 @@ def _ledger(probe: ProbeFigures, *, others: float) -> Finding:
         measured=probe.ledger_share,
         tolerance=SHARE_TOLERANCE,
         uncertainty=probe.edge,
-        source=Source.BOUNDED,
+        source=Source.SCHEDULER,
         verdict=Verdict.PASS,
     )
     if probe.ledger_share > probe.asked + SHARE_TOLERANCE + probe.edge:

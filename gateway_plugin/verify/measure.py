@@ -146,6 +146,7 @@ def _figures(team: Team, place: int, *, alone_rates: tuple[float, ...], stretch:
         alone_rates=_known(alone_rates, member.wanted.name),
         together_rate=ran.completed / stretch.seconds,
         ledger_share=_ledger_share(member.admitted.id, stretch),
+        by_second=ran.by_slice,
         wanted=ran.wanted_s / stretch.seconds,
         waited=ran.waited_s / stretch.seconds,
         edge=(quota * (1 - quota) * team.window_s + ran.longest_block_s) / stretch.seconds,

@@ -13,21 +13,22 @@ from gateway_plugin.ledger import Entry, Ledger
 from gateway_plugin.verify.figures import SHARE_TOLERANCE, Source
 
 SOURCES: dict[str, Source] = {
-    "asked": Source.COUNTED,
+    "asked": Source.SCHEDULER,
     "share": Source.BOUNDED,
     "device s": Source.BOUNDED,
-    "tokens": Source.COUNTED,
-    "waited": Source.COUNTED,
+    "tokens": Source.SCHEDULER,
+    "waited": Source.SCHEDULER,
     "overuse": Source.BOUNDED,
-    "lost": Source.COUNTED,
+    "lost": Source.SCHEDULER,
+    "ungated": Source.COUNTED,
     "invocations": Source.COUNTED,
 }
 """Whose word each figure is, in the order of the table."""
 MEANINGS = """\
-SHARE is the part of the last seconds in which it used its units; DEVICE S, TOKENS, WAITED (with work at hand and no
-token), OVERUSE (beyond its slices, charged to what came next) and LOST (tokens taken away) are totals of the replica,
-INVOCATIONS the gateway's total of the function. Code that computes without a token is in no ledger: put that to the
-test with `gshare verify`."""
+SHARE is the part of the last seconds in which it used its units. DEVICE S, TOKENS, WAITED (with work at hand and no
+token), OVERUSE (beyond its slices, charged to what came next), LOST (tokens taken away) and UNGATED (core seconds
+without a token, on a CPU alone, from the kernel's account) are totals of the replica, INVOCATIONS the gateway's of the
+function. `gshare verify` without --passive puts shares to the test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class ReplicaLine:
     waited_s: float
     overused_s: float
     lost: int
+    ungated_core_s: float
     connected: bool
     invocations: int | None
     """Of its function; None: the gateway has no count."""
@@ -104,6 +106,7 @@ def _cells(line: ReplicaLine) -> tuple[str, ...]:
         f"{line.waited_s:.1f} s",
         f"{line.overused_s:.2f} s",
         str(line.lost),
+        f"{line.ungated_core_s:.1f} s",
         "-" if line.invocations is None else str(line.invocations),
         line.remark,
     )
@@ -123,6 +126,7 @@ def _line(ledger: Ledger, entry: Entry, invocations: int | None) -> ReplicaLine:
         waited_s=entry.waited_s,
         overused_s=entry.overused_s,
         lost=entry.lost,
+        ungated_core_s=entry.ungated_core_s,
         connected=entry.connected,
         invocations=invocations,
         over_limit=entry.share > entry.limit + SHARE_TOLERANCE,

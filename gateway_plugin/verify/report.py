@@ -11,8 +11,8 @@ from gateway_plugin.verify.figures import Finding, ProbeFigures, Report, Source,
 STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNCLEAR: "yellow"}
 HOW = """\
 how: every probe does blocks of the same work, as many as it may, and counts them. COUNTED is its blocks per second
-among the others, as part of its blocks per second alone on the same units without tokens; LEDGER is the device time
-that it reported itself, bounded by the time for which the scheduler saw it hold a token."""
+among the others, as part of its blocks per second alone on the same units without tokens (on cores: per second of CPU
+time); LEDGER is the part of the time for which the scheduler saw it hold a token."""
 BUSY_TIME = """\
 busy time would prove nothing: what nvidia-smi and top call utilisation is the part of the time in which anything at
 all ran. Two probes that take turns keep a device 100 % busy between them, and so does one that takes everything; half
@@ -59,7 +59,7 @@ def _table(report: Report) -> Table:
 
 
 def _source_text(finding: Finding) -> str:
-    return {Source.COUNTED: "COUNTED", Source.BOUNDED: "LEDGER"}[finding.source]
+    return "COUNTED" if finding.source is Source.COUNTED else "LEDGER"
 
 
 def _load_text(probe: ProbeFigures) -> str:
@@ -67,5 +67,6 @@ def _load_text(probe: ProbeFigures) -> str:
     enough = "enough to judge" if probe.saturating else "too light to judge"
     return (
         f"load of {probe.name}: work at hand {probe.wanted:.0%} of the time, waiting for a token {probe.waited:.0%}: "
-        f"{enough}; alone {probe.alone_rate:.1f} blocks/s ± {probe.noise:.1%}{held}"
+        f"{enough}; at most {probe.peak:.2f} in any second; "
+        f"alone {probe.alone_rate:.1f} blocks/s ± {probe.noise:.1%}{held}"
     )

@@ -30,6 +30,7 @@ def figures(
         alone_rates=alone_rates,
         together_rate=100.0 * (asked if counted is None else counted),
         ledger_share=asked if ledger is None else ledger,
+        by_second=(30, 31),
         wanted=wanted,
         waited=waited,
         edge=edge,
@@ -91,7 +92,7 @@ def test_a_probe_that_computes_without_tokens_is_found_even_below_its_share() ->
 
 def test_a_ledger_that_shows_more_than_the_limit_fails_whatever_was_counted() -> None:
     findings = judged(figures("a", 0.3, ledger=0.4), figures("b", 0.6))
-    assert findings["share of a", Source.BOUNDED].broke == "a"
+    assert findings["share of a", Source.SCHEDULER].broke == "a"
     assert counted(findings, "a").verdict is Verdict.PASS
 
 
@@ -138,7 +139,7 @@ def test_rates_alone_that_vary_too_much_can_only_show_what_is_far_off() -> None:
     near = judged(figures("a", 0.3, alone_rates=noisy), figures("b", 0.6))
     assert counted(near, "a").verdict is Verdict.UNCLEAR
     assert "too uncertain" in counted(near, "a").reason
-    assert near["share of a", Source.BOUNDED].verdict is Verdict.PASS
+    assert near["share of a", Source.SCHEDULER].verdict is Verdict.PASS
     far = judged(figures("a", 0.3, counted=0.6, ledger=0.3, alone_rates=noisy), figures("b", 0.6))
     assert counted(far, "a").verdict is Verdict.FAIL
 
@@ -148,7 +149,7 @@ def test_a_shortfall_that_other_processes_may_have_caused_cannot_be_judged_and_a
     findings = judged(short, figures("b", 0.6, elsewhere=0.2))
     assert counted(findings, "a").verdict is Verdict.UNCLEAR
     assert "other processes used the same cores" in counted(findings, "a").reason
-    assert findings["share of a", Source.BOUNDED].verdict is Verdict.UNCLEAR
+    assert findings["share of a", Source.SCHEDULER].verdict is Verdict.UNCLEAR
     assert findings["completions, b to a", Source.COUNTED].verdict is Verdict.UNCLEAR
     over = judged(figures("a", 0.3, counted=0.4, elsewhere=0.2), figures("b", 0.6))
     assert counted(over, "a").verdict is Verdict.FAIL
@@ -158,7 +159,7 @@ def test_a_shortfall_that_other_processes_may_have_caused_cannot_be_judged_and_a
 
 def test_a_run_of_few_windows_and_blocks_cannot_be_judged() -> None:
     findings = judged(figures("a", 0.3, edge=0.03), figures("b", 0.6))
-    assert findings["share of a", Source.BOUNDED].verdict is Verdict.UNCLEAR
+    assert findings["share of a", Source.SCHEDULER].verdict is Verdict.UNCLEAR
     assert findings["completions, b to a", Source.COUNTED].verdict is Verdict.UNCLEAR
 
 

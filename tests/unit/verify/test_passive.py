@@ -32,6 +32,7 @@ def entry(
         holding=False,
         held_s=0.0,
         waiting=waiting,
+        ungated_core_s=4.25,
     )
 
 
@@ -49,10 +50,11 @@ def text_of(shown: PassiveReport) -> str:
 
 def test_a_line_has_every_figure_and_each_figure_its_source() -> None:
     text = text_of(report(entry()))
-    for cell in ("cpu:0", "f-1", "0.20–0.50", "0.200 of 10 s", "12.5", "34", "5.6 s", "0.78 s", "9", "21"):
+    for cell in ("cpu:0", "f-1", "0.20–0.50", "0.200 of 10 s", "12.5", "34", "5.6 s", "0.78 s", "9", "4.2 s", "21"):
         assert cell in text
-    assert "self-reported, bounded by the scheduler: SHARE, DEVICE S, OVERUSE" in text
-    assert "counted by us: ASKED, TOKENS, WAITED, LOST, INVOCATIONS" in text
+    assert "\nself-reported while alone on its units, " in text and ": SHARE, DEVICE S, OVERUSE" in text
+    assert "\nmeasured by the scheduler: ASKED, TOKENS, WAITED, LOST" in text
+    assert "\ncounted by us: UNGATED, INVOCATIONS" in text
     assert set(SOURCES.values()) == set(Source)
 
 
@@ -83,7 +85,7 @@ def test_without_a_gateway_there_is_no_count_rather_than_none_made() -> None:
 def test_json_says_the_same_with_the_sources() -> None:
     told = json.loads(to_json(report(entry())))
     assert told["replicas"][0]["share"] == 0.2
-    assert told["sources"]["share"] == "self-reported, bounded by the scheduler"
+    assert told["sources"]["tokens"] == "measured by the scheduler"
 
 
 def test_a_device_without_replicas_says_so() -> None:
