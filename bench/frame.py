@@ -14,11 +14,17 @@ from bench.batching import BatchingBenchmark
 from bench.figures import BenchError, Benchmark, Context
 from bench.gateway import GatewayBenchmark
 from bench.machine import this_machine
+from bench.node.benchmark import NodeBenchmark
 from bench.report import Report, to_json, to_markdown
 from bench.serving import FunctionsBenchmark
 from gateway_plugin.settings import Settings
 
-BENCHMARKS: tuple[Benchmark, ...] = (GatewayBenchmark(), FunctionsBenchmark(), BatchingBenchmark())
+BENCHMARKS: tuple[Benchmark, ...] = (
+    GatewayBenchmark(),
+    FunctionsBenchmark(),
+    BatchingBenchmark(),
+    NodeBenchmark(),
+)
 
 
 def main(arguments: list[str]) -> int:

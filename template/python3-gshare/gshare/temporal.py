@@ -23,7 +23,8 @@ from gshare.wire import WireError
 log = logging.getLogger(__name__)
 
 FIRST_RETRY_S = 0.02
-LAST_RETRY_S = 1.0
+LAST_RETRY_S = 0.1
+"""Often: until all are back, those of one core compute side by side, each at its pace and slower than in turns."""
 HANDSHAKE_TIMEOUT_S = 5.0
 CHECK_S = 1.0
 """How often an idle replica looks whether its scheduler is still there."""
