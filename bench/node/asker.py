@@ -25,8 +25,9 @@ class Doors(msgspec.Struct, frozen=True):
     asking: int
     """Place of the one that asks."""
     asks: int
+    in_a_row: int
     pause_s: float
-    """Between one round and the next."""
+    """Before each row of asks."""
 
 
 def main() -> None:
@@ -37,11 +38,14 @@ def main() -> None:
         for path, credential in zip(doors.sockets, doors.credentials, strict=True)
     ]
     link = links[doors.asking]
-    sys.stdout.buffer.write(msgspec.json.encode([_round_s(link, doors.pause_s) for _ in range(doors.asks)]))
+    rounds: list[float] = []
+    while len(rounds) < doors.asks:
+        time.sleep(doors.pause_s)
+        rounds += [_round_s(link) for _ in range(doors.in_a_row)]
+    sys.stdout.buffer.write(msgspec.json.encode(rounds))
 
 
-def _round_s(link: TokenLink, pause_s: float) -> float:
-    time.sleep(pause_s)
+def _round_s(link: TokenLink) -> float:
     asked_s = time.perf_counter()
     link.send(Acquire(BLOCK_S))
     grant = link.wait_for_grant()
