@@ -41,7 +41,7 @@ def measure(context: Context, place: Place) -> list[Figure]:
     with stage(cores=place.cores, weights_cache=place.weights_cache) as one, ExitStack() as stack:
         context.say("cost of gates: loading the models")
         owner = one.join("owner", units=(0,), request=1.0, limit=1.0)
-        (worker,) = started(stack, [owner.config], [case.model for case in CASES])
+        (worker,) = started(stack, [owner.config], models=[case.model for case in CASES])
         figures = [made for case in CASES for made in _alone(case, _runs(context, worker, case, CALLS_ALONE))]
         one.resize(owner, request=0.5, limit=1.0)
         ask_once(one.join("neighbour", units=(0,), request=0.5, limit=1.0))  # from now on tokens are not kept

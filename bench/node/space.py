@@ -18,10 +18,15 @@ PAIRS = 7
 OVER_TIME = Bound(Wish.AT_LEAST, 1.4)
 OVER_RACING = Bound(Wish.AT_LEAST, 0.97)
 BOTH = (0, 1)
+RUN_S = 2.0
+"""Of each side, at most; some ten passes."""
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Threads sleep while they wait for each other, instead of keeping the other process from its core."""
 _SIDES = {
     "space": "two replicas, one core and one thread each, each alone on its core",
     "time": "two replicas, two threads each, that take turns on both cores by tokens (request 0.5 each)",
-    "racing": "two processes, two threads each, on both cores at once, without tokens",
+    "racing": "two processes, two threads each, on both cores at once, without tokens; threads sleep while they wait",
+    "racing, as it comes": "the same, with the threads' own way of waiting: they try again and again for a while",
 }
 
 
@@ -44,12 +49,14 @@ def measure(context: Context, place: Place) -> list[Figure]:
         side_by_side, in_turns = (
             stack.enter_context(stage(cores=place.cores, weights_cache=place.weights_cache)) for _ in range(2)
         )
-        configs = {
-            "space": _members(side_by_side, units=((0,), (1,)), request=1.0),
-            "time": _members(in_turns, units=(BOTH, BOTH), request=0.5),
-            "racing": [in_turns.outsider(units=BOTH)] * 2,
-        }
-        sides = {name: Side(started(stack, each, MODELS)) for name, each in configs.items()}
+        outside = [in_turns.outsider(units=BOTH)] * 2
+        workers = (
+            started(stack, _members(side_by_side, units=((0,), (1,)), request=1.0), models=MODELS),
+            started(stack, _members(in_turns, units=(BOTH, BOTH), request=0.5), models=MODELS),
+            started(stack, outside, models=MODELS, env=PATIENT),
+            started(stack, outside, models=MODELS),
+        )
+        sides = {name: Side(pair) for name, pair in zip(_SIDES, workers, strict=True)}
         return [one for model in MODELS for one in _compared(context, sides, model, pairs=pairs)]
 
 
@@ -59,15 +66,16 @@ def _members(one: Stage, *, units: Sequence[tuple[int, ...]], request: float) ->
 
 def _compared(context: Context, sides: dict[str, Side], model: str, *, pairs: int) -> list[Figure]:
     def once(side: Side) -> Callable[[], float]:
-        return lambda: side.rate_hz(model, context.run_s)
+        return lambda: side.rate_hz(model, run_s)
 
+    run_s = min(context.run_s, RUN_S)
     for side in sides.values():
-        side.rate_hz(model, context.run_s / 3)  # warms up
+        side.rate_hz(model, run_s / 2)  # warms up
     rates = alternate({f"{model}, {name}": once(side) for name, side in sides.items()}, runs=pairs, say=context.say)
-    space, time, racing = rates.values()
+    space, time, racing, _ = rates.values()
     return [
         *(
-            figure(f"{model}, {name}", values, unit="passes/s", definition=f"passes ÷ {context.run_s:g} s: {meaning}")
+            figure(f"{model}, {name}", values, unit="passes/s", definition=f"passes ÷ {run_s:g} s: {meaning}")
             for (name, meaning), values in zip(_SIDES.items(), rates.values(), strict=True)
         ),
         _gain(model, "time", [a / b for a, b in zip(space, time, strict=True)], OVER_TIME),

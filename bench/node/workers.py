@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from gateway_plugin.node.spawner import REPLICA_NICENESS
 from gateway_plugin.processes import set_niceness
 
 AnswerT = TypeVar("AnswerT", Loaded, Ran, Weighed)
+NO_ENV: Mapping[str, str] = {}
 ROOT = Path(__file__).parent.parent.parent
 START_S = 120.0
 SLACK_S = 60.0
@@ -51,13 +52,14 @@ class Passes:
 class Worker:
     """One process; not ready before `wait_loaded`."""
 
-    def __init__(self, config: ReplicaConfig, names: Sequence[str]) -> None:
+    def __init__(self, config: ReplicaConfig, names: Sequence[str], *, env: Mapping[str, str]) -> None:
+        """`env`: besides what a replica is told."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "bench.node.worker", str(theirs.fileno()), ",".join(names)],
                 cwd=ROOT,
-                env=_environment(config),
+                env=_environment(config) | dict(env),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -106,11 +108,13 @@ class Worker:
         return answer
 
 
-def started(stack: ExitStack, configs: Sequence[ReplicaConfig], names: Sequence[str]) -> list[Worker]:
+def started(
+    stack: ExitStack, configs: Sequence[ReplicaConfig], *, models: Sequence[str], env: Mapping[str, str] = NO_ENV
+) -> list[Worker]:
     """A loaded worker for each; they end with the stack. Raises: BenchError."""
     made = []
     for config in configs:
-        worker = Worker(config, names)
+        worker = Worker(config, models, env=env)
         stack.callback(worker.close)
         made.append(worker)
     for worker in made:

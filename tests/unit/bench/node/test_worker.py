@@ -29,7 +29,7 @@ def member(device: Stage) -> Member:
 @pytest.fixture(scope="module")
 def worker(member: Member) -> Iterator[Worker]:
     with ExitStack() as stack:
-        (made,) = started(stack, [member.config], ["small"])
+        (made,) = started(stack, [member.config], models=["small"])
         yield made
 
 
