@@ -59,16 +59,28 @@ def claim(client: Client, now_s: float) -> Claim:
 def next_look_s(waiting: Claim, holding: Claim) -> float:
     """How long the waiting one cannot take the place of the holding one, if nothing else happens."""
     account = holding.client.account
-    soonest = math.inf
-    if not _is_owed(waiting.standing):
-        soonest = min(-waiting.standing, max((QUANTUM - holding.used + waiting.used) / 2, _STEP))
-    if not _is_spent(holding.standing):
-        if account.request < 1:
-            soonest = min(soonest, (holding.standing + DEBT) * account.request / (1 - account.request))
-        gap = holding.standing + STICKINESS - waiting.standing
-        if gap > _ROUNDING:
-            soonest = min(soonest, gap * account.request)
+    spent_in, passed_in = _spent_in(holding), _passed_in(waiting, holding)
+    if _is_owed(waiting.standing):
+        soonest = min(spent_in or math.inf, passed_in)
+    else:
+        by_claim = max(min(spent_in, passed_in), -waiting.standing)
+        by_use = max(spent_in, (QUANTUM - holding.used + waiting.used) / 2, _STEP)
+        soonest = min(by_claim, by_use)
     return soonest * account.window_s
+
+
+def _spent_in(holding: Claim) -> float:
+    """In how many windows it will have run far past its request; 0: it has."""
+    request = holding.client.account.request
+    if _is_spent(holding.standing):
+        return 0.0
+    return (holding.standing + DEBT) * request / (1 - request) if request < 1 else math.inf
+
+
+def _passed_in(waiting: Claim, holding: Claim) -> float:
+    """In how many windows the one will be owed STICKINESS more than the other; inf: it is."""
+    gap = holding.standing + STICKINESS - waiting.standing
+    return gap * holding.client.account.request if gap > _ROUNDING else math.inf
 
 
 def _is_owed(standing: float) -> bool:

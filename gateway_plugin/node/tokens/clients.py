@@ -49,6 +49,8 @@ class Client:
     block_s: float = 0.0
     asked_s: float = math.inf
     """Since when it waits; inf: it does not."""
+    opens_s: float = -math.inf
+    """While it waits: from when on its wall lets it run, as of the last decision."""
     token: Token | None = None
     used_s: float = 0.0
     overuse_s: float = 0.0

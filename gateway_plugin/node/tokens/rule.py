@@ -29,6 +29,10 @@ __all__ = ["Admission", "ClientView", "Decision", "Grant", "TokenRule", "TokenRu
 
 _GRACE = 0.5
 """Of a window: how long after its deadline a token is taken away."""
+_LATE = 2.0
+"""In windows of its request: what a client is owed that its neighbours' blocks keep from its limit,"""
+_LATE_MOST = 1.0
+"""and one that owns most of the time, of which there is one at most on any unit."""
 _ROUNDING_S = 1e-9
 
 
@@ -116,7 +120,7 @@ class TokenRule:
             holding = [claim(one, now_s) for one, token in self._tokens() if not token.recalled]
             chosen = choose((*waiting, *holding), self._room())
             recalls = self._recall([one.client for one in holding if one not in chosen], now_s)
-            grants = self._grant([one.client for one in chosen if one.client.token is None], now_s)
+            grants = self._grant([one.client for one in chosen if one.client.opens_s <= now_s + _ROUNDING_S], now_s)
             look_s = now_s + self._look_in_s([one for one in waiting if one not in chosen], chosen)
         turns = self._turns()
         recalls += self._recall(self._overdue(turns, now_s), now_s)
@@ -159,20 +163,37 @@ class TokenRule:
         return tuple(lost)
 
     def _ready(self, now_s: float) -> tuple[list[Client], float]:
-        """Waiting clients whose wall is open, one an account, and when the next wall opens."""
+        """Waiting clients that may have a token now (or are to have one soon), one an account; when that changes."""
         first: dict[int, Client] = {}
-        opens_s = math.inf
+        change_s = math.inf
         for one in self._roster.waiting.values():
             if one.account.running:
                 continue
-            at_s = one.account.wall.opens_at_s(now_s, one.block_s)
-            if at_s > now_s + _ROUNDING_S:
-                opens_s = min(opens_s, at_s)
-                continue
-            other = first.setdefault(id(one.account), one)
-            if (one.asked_s, one.order) < (other.asked_s, other.order):
-                first[id(one.account)] = one
-        return list(first.values()), opens_s
+            one.opens_s = one.account.wall.opens_at_s(now_s, one.block_s)
+            claims_s = one.opens_s - self._lead_s(one, now_s)
+            if one.opens_s > now_s + _ROUNDING_S:
+                change_s = min(change_s, claims_s if claims_s > now_s + _ROUNDING_S else one.opens_s)
+            if claims_s <= now_s + _ROUNDING_S:
+                other = first.setdefault(id(one.account), one)
+                if (one.asked_s, one.order) < (other.asked_s, other.order):
+                    first[id(one.account)] = one
+        return list(first.values()), change_s
+
+    def _lead_s(self, one: Client, now_s: float) -> float:
+        """How long before its wall opens its units are kept for it.
+
+        Mostly not at all. But one that may not use much more than its request can never make up for a start that a
+        neighbour's block delays. Once it is owed so much, half of the longest such block is left idle for it.
+        """
+        late = _LATE_MOST if one.account.request > 0.5 else _LATE
+        if one.opens_s <= now_s or one.account.standing(now_s) <= late:
+            return 0.0
+        others = (*self._roster.waiting.values(), *self._roster.holding.values())
+        return max((other.block_s for other in others if self._are_rivals(one, other)), default=0.0) / 2
+
+    def _are_rivals(self, one: Client, other: Client) -> bool:
+        """Whether one may have to wait for the other."""
+        return other is not one and (self._roster.admission is Admission.SUM or bool(other.rows & one.rows))
 
     def _recall(self, holders: list[Client], now_s: float) -> list[str]:
         for one in holders:
@@ -185,7 +206,7 @@ class TokenRule:
         room = self._room(self._roster.holding.values())
         grants = []
         for one in chosen:
-            if room.admits(one):
+            if one.token is None and room.admits(one):
                 room.fill(one)
                 token = self._roster.start(one, now_s)
                 alone = math.isinf(token.stop_s) and self._roster.is_alone(one)
@@ -197,12 +218,11 @@ class TokenRule:
 
     def _look_in_s(self, passed_over: list[Claim], chosen: list[Claim]) -> float:
         """How long none of those passed over can take a holder's place."""
-        summed = self._roster.admission is Admission.SUM
         times = [
             next_look_s(one, other)
             for one in passed_over
             for other in chosen
-            if other.client.token and (summed or other.client.rows & one.client.rows)
+            if other.client.token and self._are_rivals(one.client, other.client)
         ]
         return min(times, default=math.inf)
 
