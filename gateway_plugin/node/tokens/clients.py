@@ -13,6 +13,7 @@ from gateway_plugin.node.tokens.shares import ClientView, TokenShare
 class Token:
     """One that is out."""
 
+    holder: Client
     granted_s: float
     stop_s: float
     """From when on its holder should stop at the next gate point: the slice's end, or a recall before it."""

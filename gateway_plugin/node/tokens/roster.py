@@ -20,7 +20,8 @@ class Roster:
         self.window_s = window_s
         self.clients: dict[str, Client] = {}
         self.waiting: dict[str, Client] = {}
-        self.holding: dict[str, Client] = {}
+        self.tokens: dict[str, Token] = {}
+        """Those that are out, by holder; the oldest first."""
         self._accounts: dict[str, Account] = {}
         self._owners = [0] * units
         self._joined = 0
@@ -49,9 +50,9 @@ class Roster:
     def resize(self, account: Account, *, request: float, limit: float, now_s: float) -> None:
         """Other quotas; a token that is out under a higher limit is to be recalled."""
         if limit < account.limit:
-            for holder in self.holding.values():
-                if holder.account is account and holder.token is not None:
-                    holder.token.cut = True
+            for token in self.tokens.values():
+                if token.holder.account is account:
+                    token.cut = True
         account.resize(request=request, limit=limit, now_s=now_s)
 
     def wait(self, one: Client, now_s: float) -> None:
@@ -72,18 +73,19 @@ class Roster:
                 account.forgive(now_s)
         self.stop_waiting(one, now_s)
         stop_s = now_s + one.account.start(now_s)
-        one.token = Token(now_s, stop_s, stop_s + 2 * one.block_s, one.block_s)
-        self.holding[one.name] = one
-        return one.token
+        token = Token(one, now_s, stop_s, stop_s + 2 * one.block_s, one.block_s)
+        one.token = self.tokens[one.name] = token
+        return token
 
-    def end(self, one: Client, token: Token, now_s: float, *, used_s: float) -> None:
-        """Its token ends, and this use is booked."""
+    def end(self, token: Token, now_s: float, *, used_s: float) -> None:
+        """A token ends, and this use is booked."""
+        one = token.holder
         due_s = max(0.0, token.stop_s - token.granted_s) + token.block_s
         one.account.stop(now_s, used_s=used_s, due_s=due_s)
         one.used_s += used_s
         one.overuse_s += token.overuse_s(used_s, now_s)
         one.token = None
-        del self.holding[one.name]
+        del self.tokens[one.name]
 
     def is_alone(self, one: Client) -> bool:
         """Whether nobody who has joined could ever want what it holds."""

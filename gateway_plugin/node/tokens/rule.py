@@ -69,7 +69,7 @@ class TokenRule:
         if one.waiting:
             self._roster.stop_waiting(one, now_s)
         if one.token is not None:
-            self._roster.end(one, one.token, now_s, used_s=now_s - one.token.granted_s)
+            self._roster.end(one.token, now_s, used_s=now_s - one.token.granted_s)
 
     def resize(self, client: str, *, request: float, limit: float, now_s: float) -> None:
         """Other quotas for its account, from now on; a token that is out under a higher limit is recalled."""
@@ -102,7 +102,7 @@ class TokenRule:
         if one.token is None:
             raise TokenRuleError(f"{client} holds no token")
         self._now_s = now_s
-        self._roster.end(one, one.token, now_s, used_s=min(used_s, now_s - one.token.granted_s))
+        self._roster.end(one.token, now_s, used_s=min(used_s, now_s - one.token.granted_s))
 
     # What is to be done
 
@@ -112,16 +112,7 @@ class TokenRule:
         self._now_s = now_s
         lost = self._take_away(now_s)
         ready, opens_s = self._ready(now_s)
-        grants: list[Grant] = []
-        recalls: list[str] = []
-        look_s = math.inf
-        if ready:
-            waiting = [claim(one, now_s) for one in ready]
-            holding = [claim(one, now_s) for one, token in self._tokens() if not token.recalled]
-            chosen = choose((*waiting, *holding), self._room())
-            recalls = self._recall([one.client for one in holding if one not in chosen], now_s)
-            grants = self._grant([one.client for one in chosen if one.client.opens_s <= now_s + _ROUNDING_S], now_s)
-            look_s = now_s + self._look_in_s([one for one in waiting if one not in chosen], chosen)
+        grants, recalls, look_s = self._hand_out(ready, now_s) if ready else ([], [], math.inf)
         turns = self._turns()
         recalls += self._recall(self._overdue(turns, now_s), now_s)
         return Decision(tuple(grants), tuple(recalls), lost, min(opens_s, look_s, self._next_end_s(turns, now_s)))
@@ -145,22 +136,29 @@ class TokenRule:
 
     @property
     def tokens_out(self) -> int:
-        return len(self._roster.holding)
+        return len(self._roster.tokens)
 
     # The parts of a decision
 
-    def _tokens(self) -> list[tuple[Client, Token]]:
-        """Holders, the longest first."""
-        return [(one, one.token) for one in self._roster.holding.values() if one.token is not None]
-
     def _take_away(self, now_s: float) -> tuple[str, ...]:
-        lost = []
-        for one, token in self._tokens():
-            if self._taken_at_s(token) <= now_s:
-                self._roster.end(one, token, now_s, used_s=now_s - token.granted_s)
-                one.lost += 1
-                lost.append(one.name)
-        return tuple(lost)
+        late = [token for token in self._roster.tokens.values() if self._taken_at_s(token) <= now_s]
+        for token in late:
+            self._roster.end(token, now_s, used_s=now_s - token.granted_s)
+            token.holder.lost += 1
+        return tuple(token.holder.name for token in late)
+
+    def _hand_out(self, ready: list[Client], now_s: float) -> tuple[list[Grant], list[str], float]:
+        """Who gets a token, who is recalled, and when to look again whether one takes another's place."""
+        if len(ready) == 1 and not self._roster.tokens:
+            return self._grant(ready, now_s), [], math.inf
+        waiting = [claim(one, now_s) for one in ready]
+        holding = [claim(token.holder, now_s) for token in self._roster.tokens.values() if not token.recalled]
+        chosen = choose((*waiting, *holding), self._room(()))
+        yielding = [one.client.token for one in holding if one not in chosen]
+        recalls = self._recall([token for token in yielding if token is not None], now_s)
+        grants = self._grant([one.client for one in chosen if one.client.token is None], now_s)
+        look_s = now_s + self._look_in_s([one for one in waiting if one not in chosen], chosen)
+        return grants, recalls, look_s
 
     def _ready(self, now_s: float) -> tuple[list[Client], float]:
         """Waiting clients that may have a token now (or are to have one soon), one an account; when that changes."""
@@ -188,32 +186,31 @@ class TokenRule:
         late = _LATE_MOST if one.account.request > 0.5 else _LATE
         if one.opens_s <= now_s or one.account.standing(now_s) <= late:
             return 0.0
-        others = (*self._roster.waiting.values(), *self._roster.holding.values())
+        others = (*self._roster.waiting.values(), *(token.holder for token in self._roster.tokens.values()))
         return max((other.block_s for other in others if self._are_rivals(one, other)), default=0.0) / 2
 
     def _are_rivals(self, one: Client, other: Client) -> bool:
         """Whether one may have to wait for the other."""
         return other is not one and (self._roster.admission is Admission.SUM or bool(other.rows & one.rows))
 
-    def _recall(self, holders: list[Client], now_s: float) -> list[str]:
-        for one in holders:
-            if one.token is not None:
-                one.token.recall(now_s)
-        return [one.name for one in holders]
+    def _recall(self, tokens: list[Token], now_s: float) -> list[str]:
+        for token in tokens:
+            token.recall(now_s)
+        return [token.holder.name for token in tokens]
 
     def _grant(self, chosen: list[Client], now_s: float) -> list[Grant]:
         """Tokens for those of the chosen for whom there is room already; the others wait for the recalled ones."""
-        room = self._room(self._roster.holding.values())
+        room = self._room(token.holder for token in self._roster.tokens.values())
         grants = []
         for one in chosen:
-            if one.token is None and room.admits(one):
+            if one.opens_s <= now_s + _ROUNDING_S and room.admits(one):
                 room.fill(one)
                 token = self._roster.start(one, now_s)
                 alone = math.isinf(token.stop_s) and self._roster.is_alone(one)
                 grants.append(Grant(one.name, token.stop_s - now_s, token.deadline_s, alone))
         return grants
 
-    def _room(self, taken: Iterable[Client] = ()) -> Room:
+    def _room(self, taken: Iterable[Client]) -> Room:
         return Room(units=self._roster.units, admission=self._roster.admission, taken=taken)
 
     def _look_in_s(self, passed_over: list[Claim], chosen: list[Claim]) -> float:
@@ -232,22 +229,22 @@ class TokenRule:
         if not wanted:
             return {}
         return {
-            one.name: token.granted_s + one.account.request * self._roster.window_s
-            for one, token in self._tokens()
-            if not token.recalled and id(one.account) in wanted
+            token.holder.name: token.granted_s + token.holder.account.request * self._roster.window_s
+            for token in self._roster.tokens.values()
+            if not token.recalled and id(token.holder.account) in wanted
         }
 
-    def _overdue(self, turns: dict[str, float], now_s: float) -> list[Client]:
-        """Holders whose quota was lowered, or whose turn within their account is over."""
+    def _overdue(self, turns: dict[str, float], now_s: float) -> list[Token]:
+        """Of holders whose quota was lowered, or whose turn within their account is over."""
         return [
-            one
-            for one, token in self._tokens()
-            if not token.recalled and (token.cut or turns.get(one.name, math.inf) <= now_s + _ROUNDING_S)
+            token
+            for token in self._roster.tokens.values()
+            if not token.recalled and (token.cut or turns.get(token.holder.name, math.inf) <= now_s + _ROUNDING_S)
         ]
 
     def _next_end_s(self, turns: dict[str, float], now_s: float) -> float:
         """When the next token is taken away, or a turn within an account ends."""
-        times = [self._taken_at_s(token) for _, token in self._tokens()]
+        times = [self._taken_at_s(token) for token in self._roster.tokens.values()]
         times += [at_s for at_s in turns.values() if at_s > now_s + _ROUNDING_S]
         return min(times, default=math.inf)
 

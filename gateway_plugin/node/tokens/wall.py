@@ -25,7 +25,17 @@ _DEPTH = 2.0
 class Wall:
     """What one account may still run."""
 
-    __slots__ = ("_as_of_s", "_length_s", "_level_s", "_limit", "_slice_s", "_spent", "_window")
+    __slots__ = (
+        "_as_of_s",
+        "_length_s",
+        "_level_s",
+        "_limit",
+        "_opens_for_s",
+        "_opens_s",
+        "_slice_s",
+        "_spent",
+        "_window",
+    )
 
     def __init__(self, *, limit: float, window_s: float, now_s: float) -> None:
         self._limit = limit
@@ -33,6 +43,9 @@ class Wall:
         self._window = SlidingWindow(window_s)
         self._level_s = limit * window_s
         self._as_of_s = now_s
+        self._opens_s = now_s
+        self._opens_for_s = math.nan
+        """For blocks of which length `_opens_s` was found; nan: it is to be found anew, since something has changed."""
         self._slice_s = math.inf
         self._spent = False
         """The last run used all of its slice."""
@@ -40,6 +53,7 @@ class Wall:
     def resize(self, limit: float, now_s: float) -> None:
         """Another limit from now on; the bucket keeps what it holds, as far as that fits."""
         self._refill(now_s)
+        self._opens_for_s = math.nan
         self._limit = limit
         self._level_s = min(self._level_s, self._depth_s)
 
@@ -51,11 +65,10 @@ class Wall:
         """From when on there is room for a run that is worth a token; now, or later."""
         if self._limit >= 1:
             return now_s
-        self._refill(now_s)
-        wanted_s = self._wanted_s(longest_block_s)
-        missing_s = (1 - self._limit) * wanted_s - self._level_s
-        filled_at_s = now_s + max(0.0, missing_s) / self._limit
-        return max(filled_at_s, self._window.opens_at_s(now_s, wanted_s, cap_s=self._cap_s))
+        if self._opens_for_s != longest_block_s:
+            self._opens_s = self._find_opening_s(now_s, self._wanted_s(longest_block_s))
+            self._opens_for_s = longest_block_s
+        return max(now_s, self._opens_s)
 
     def start(self, now_s: float) -> float:
         """A run starts; how long it may last, inf without a wall."""
@@ -70,6 +83,7 @@ class Wall:
         """The run ends; its use is taken to be its last part, which leaves the window latest."""
         self._add(self._limit * (now_s - self._as_of_s) - used_s)
         self._as_of_s = now_s
+        self._opens_for_s = math.nan
         self._spent = used_s >= self._slice_s - ROUNDING_S
         self._window.book(now_s - used_s, now_s)
 
@@ -80,6 +94,12 @@ class Wall:
     @property
     def _depth_s(self) -> float:
         return _DEPTH * self._cap_s
+
+    def _find_opening_s(self, now_s: float, wanted_s: float) -> float:
+        self._refill(now_s)
+        missing_s = (1 - self._limit) * wanted_s - self._level_s
+        filled_at_s = now_s + max(0.0, missing_s) / self._limit
+        return max(filled_at_s, self._window.opens_at_s(now_s, wanted_s, cap_s=self._cap_s))
 
     def _wanted_s(self, longest_block_s: float) -> float:
         least_s = max(_OF_A_BLOCK * longest_block_s, _SHORTEST * self._length_s)

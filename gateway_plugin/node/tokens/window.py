@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 
 ROUNDING_S = 1e-9
 """Two times closer than this are the same; it swallows the rounding of sums of floats."""
+_LOOKED_AT = 8
+"""Of the oldest runs, how many are followed out of the window; behind a more broken history a run may last less."""
 
 
 class SlidingWindow:
@@ -43,7 +46,7 @@ class SlidingWindow:
         """
         room_s = cap_s - self.used_s(now_s)
         horizon_s = mark_s = now_s - self._length_s
-        for start_s, end_s in self._runs:
+        for start_s, end_s in islice(self._runs, _LOOKED_AT):
             gap_s = max(0.0, start_s - mark_s)
             if gap_s > room_s + ROUNDING_S:
                 break
@@ -55,6 +58,8 @@ class SlidingWindow:
         """From when on a run of `wanted_s`, at most `cap_s`, fits; now, or later."""
         self._forget(now_s)
         spare_s = cap_s - wanted_s
+        if self._total_s <= spare_s:
+            return now_s
         for start_s, end_s in reversed(self._runs):
             if end_s - start_s > spare_s + ROUNDING_S:
                 return max(now_s, end_s - max(0.0, spare_s) + self._length_s - wanted_s)
