@@ -53,8 +53,11 @@ def run(settings: Settings, plan: Plan, *, as_json: bool) -> int:
     """Measure, show, and return the exit code. Raises: PluginError: it cannot be measured."""
     console = _console()
     progress = Console(stderr=True, highlight=False, style="dim", quiet=as_json)
-    with AgentLink(Paths(settings.home).agent_socket) as link:
-        found = verify(link, plan, progress.print)
+    try:
+        with AgentLink(Paths(settings.home).agent_socket) as link:
+            found = verify(link, plan, progress.print)
+    except KeyboardInterrupt:
+        raise CannotVerify("interrupted; its probes have ended") from None
     if as_json:
         console.print(report.to_json(found), markup=False)
     else:

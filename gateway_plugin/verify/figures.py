@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import mean, stdev
 
 SHARE_TOLERANCE = 0.02
 """How far a share may be from what was asked: so many points of the device's time."""
@@ -62,12 +64,12 @@ class ProbeFigures:
 
     @property
     def alone_rate(self) -> float:
-        return sum(self.alone_rates) / len(self.alone_rates)
+        return mean(self.alone_rates)
 
     @property
     def noise(self) -> float:
-        """Half the range of the rates alone, as a part of their mean: what cannot be told apart here."""
-        return (max(self.alone_rates) - min(self.alone_rates)) / 2 / self.alone_rate
+        """How far the mean of the rates alone may be off, as a part of it."""
+        return _noise(self.alone_rates)
 
     @property
     def share(self) -> float:
@@ -100,12 +102,12 @@ class SideFigures:
 
     @property
     def noise(self) -> float:
-        """Half the range of the rates without a scheduler, as a part of their mean."""
-        return (max(self.free_rates) - min(self.free_rates)) / 2 / _mean(self.free_rates)
+        """How far the mean of the rates without a scheduler may be off, as a part of it."""
+        return _noise(self.free_rates)
 
     @property
     def ratio(self) -> float:
-        return _mean(self.gated_rates) / _mean(self.free_rates)
+        return mean(self.gated_rates) / mean(self.free_rates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,5 +158,6 @@ class Report:
     notes: tuple[str, ...]
 
 
-def _mean(values: tuple[float, ...]) -> float:
-    return sum(values) / len(values)
+def _noise(rates: tuple[float, ...]) -> float:
+    """Two standard errors of their mean, as a part of it; one rate alone says nothing of how far it is off."""
+    return 2 * stdev(rates) / math.sqrt(len(rates)) / mean(rates) if len(rates) > 1 else 1.0

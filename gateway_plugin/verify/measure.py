@@ -17,10 +17,12 @@ from gateway_plugin.verify.figures import IDLE, Conditions, Finding, ProbeFigure
 from gateway_plugin.verify.judge import judge_shares, judge_side_by_side, overall
 from gateway_plugin.verify.team import Stretch, Team, Wanted, sharing, used_between
 
-ROUNDS = 2
+ROUNDS = 4
 """How often each runs alone before all run together, and again after that."""
-ALONE, LEAST_ALONE_S = 0.1, 0.3
+ALONE, LEAST_ALONE_S = 0.05, 0.15
 """Of the whole time: how long each runs alone at a time; and at least so long."""
+SIDE_ROUNDS = 2
+"""How often two run side by side with tokens; without before, between and after."""
 Say = Callable[[str], None]
 
 
@@ -180,10 +182,10 @@ def _measure_sides(team: Team, plan: Plan, *, device: Device, say: Say) -> tuple
     team.start([Wanted(name=f"probe on {_units_text(device, units)}", units=units, quota=1.0) for units in halves])
     first = team.ledger()
     free, gated = [], []
-    for number in range(ROUNDS + 1):
-        free.append(team.together(plan.alone_s, gated=False))
-        if number < ROUNDS:
-            gated.append(team.together(plan.alone_s))
+    for number in range(SIDE_ROUNDS + 1):
+        free.append(team.together(2 * plan.alone_s, gated=False))
+        if number < SIDE_ROUNDS:
+            gated.append(team.together(2 * plan.alone_s))
     others = team.others(first, team.ledger())
     sides = [_side(team, place, free=free, gated=gated) for place in range(len(halves))]
     return judge_side_by_side(sides, others=others)

@@ -18,7 +18,7 @@ from gateway_plugin.verify.probe_process import START_S, ProbeProcess
 
 AHEAD_S = 0.05
 """Between the order to run and its begin, so that all begin at once."""
-FREE_LEAD_S = 0.1
+FREE_LEAD_S = 0.05
 GATED_LEAD_WINDOWS = 3
 """Shares are those of a steady state: a window's worth may be had at once after a rest."""
 BLOCK = 1 / 20

@@ -163,14 +163,15 @@ def test_a_device_in_use_is_left_alone_and_what_there_is_can_be_read(machine: Ma
     assert "probe-" not in answer.text
 
 
-def test_killed_in_the_middle_it_leaves_no_probe_behind(machine: MachineUnderTest) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 2)])
+def test_ended_in_the_middle_it_leaves_no_probe_behind(machine: MachineUnderTest, number: int, code: int) -> None:
     command = [sys.executable, "-m", "gateway_plugin.cli", "verify", "--disturb", "--seconds", "60"]
     running = subprocess.Popen(command, cwd=machine.folder, env=machine.env, stderr=subprocess.DEVNULL)
     machine.wait(lambda: any(entry.tokens for entry in probes(machine)), "a probe computes")
     pids = probe_pids(running.pid)
     assert len(pids) == 2
-    running.send_signal(signal.SIGKILL)
-    running.wait()
+    running.send_signal(number)
+    assert running.wait() == code
     machine.wait(lambda: not probes(machine), "the probes are gone from the ledger")
     machine.wait(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "their processes have ended")
 
