@@ -13,7 +13,8 @@ from gateway_plugin.settings import Settings
 from gateway_plugin.verify import passive, report
 from gateway_plugin.verify.agent_link import AgentLink
 from gateway_plugin.verify.figures import Verdict
-from gateway_plugin.verify.measure import Plan, verify
+from gateway_plugin.verify.measure import verify
+from gateway_plugin.verify.plan import Plan
 
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNCLEAR: 2}
 LEAST_SHARE = 0.05

@@ -31,7 +31,9 @@ def judge_shares(probes: Sequence[ProbeFigures], *, others: float) -> tuple[Find
         others: part of the units' time that others used meanwhile.
     """
     counted = [_counted(probe, others=others) for probe in probes]
-    ledger = [_ledger(probe, others=others) for probe in probes]
+    ledger = [
+        _ledger(probe, others=others, free=bool(found.broke)) for probe, found in zip(probes, counted, strict=True)
+    ]
     culprits = sorted({finding.broke for finding in (*counted, *ledger) if finding.broke})
     ratios = [_ratio(probes[0], probe, others=others) for probe in probes[1:]]
     findings = [finding for pair in zip(counted, ledger, strict=True) for finding in pair] + ratios
@@ -76,7 +78,8 @@ def _counted(probe: ProbeFigures, *, others: float) -> Finding:
     return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others), loss=probe.elsewhere)
 
 
-def _ledger(probe: ProbeFigures, *, others: float) -> Finding:
+def _ledger(probe: ProbeFigures, *, others: float, free: bool) -> Finding:
+    """`free`: it was found to take more than it may, with tokens or without."""
     finding = Finding(
         what=f"share of {probe.name}",
         asked=probe.asked,
@@ -86,6 +89,8 @@ def _ledger(probe: ProbeFigures, *, others: float) -> Finding:
         source=Source.SCHEDULER,
         verdict=Verdict.PASS,
     )
+    if free and probe.ledger_share < probe.asked - SHARE_TOLERANCE - probe.edge:
+        return replace(finding, verdict=Verdict.FAIL, reason="it did not ask for tokens", broke=probe.name)
     if probe.ledger_share > probe.asked + SHARE_TOLERANCE + probe.edge:
         return replace(finding, verdict=Verdict.FAIL, reason="more than its limit", broke=probe.name)
     return _within(finding, wrong="less than its request", doubt=_doubt(probe, others=others), loss=probe.elsewhere)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gshare.turn import Gating
+
 from gateway_plugin.agent_protocol import Admitted
 from gateway_plugin.errors import CannotVerify
 from gateway_plugin.ledger import Entry, Ledger
@@ -158,6 +160,19 @@ class Team(contextlib.ExitStack):
             end_s=end_s,
             pause_s=self._pause_s if gated else 0.0,
         )
+
+
+def known(rates: tuple[float, ...], name: str) -> tuple[float, ...]:
+    """Those with a block to go by. Raises: CannotVerify: there is none."""
+    known = tuple(rate for rate in rates if rate > 0)
+    if not known:
+        raise CannotVerify(f"{name} got nothing done, even alone; something else keeps this machine busy: see `top`")
+    return known
+
+
+def lost_scheduler(ran: Sequence[Ran]) -> str:
+    """Why one was not held by tokens at the end; empty: all were."""
+    return next((one.reason for one in ran if one.gating != Gating.TOKENS), "")
 
 
 def used_between(entry: Entry, before: Ledger) -> float:

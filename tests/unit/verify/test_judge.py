@@ -87,6 +87,7 @@ def test_a_probe_that_computes_without_tokens_is_found_even_below_its_share() ->
     findings = judged(figures("a", 0.3, counted=0.2), free)
     assert counted(findings, "b").verdict is Verdict.FAIL
     assert counted(findings, "b").reason == "it computed without a token: the ledger has only 0.00"
+    assert findings["share of b", Source.SCHEDULER].reason == "it did not ask for tokens"
     assert overall(list(findings.values())) == (Verdict.FAIL, "b broke its share")
 
 
