@@ -7,6 +7,8 @@ on the machine disturbs it.
 from __future__ import annotations
 
 import logging
+import signal
+import sys
 from dataclasses import dataclass
 
 from bench.figures import Context, Figure
@@ -25,7 +27,13 @@ class NodeBenchmark:
         """Raises: BenchError: fewer than two cores, or a process of the benchmark cannot run."""
         for noisy in ("gateway_plugin", "gshare"):  # schedulers are killed on purpose
             logging.getLogger(noisy).addHandler(logging.NullHandler())
+        signal.signal(signal.SIGTERM, _end)
         place = find_place(context)
         quiet = busy_before(context)
         parts = (quotas, cost, round_trip, space, faults)
         return [quiet, *(made for part in parts for made in part.measure(context, place))]
+
+
+def _end(*_: object) -> None:
+    """Leave in good order, so that schedulers and workers end too."""
+    sys.exit(128 + signal.SIGTERM)

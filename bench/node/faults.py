@@ -56,6 +56,16 @@ class Fault:
     """The probe at fault is gone afterwards."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Of its request, what a probe kept."""
+
+    by_blocks: float
+    """By what it got done. Other work on the machine takes from that."""
+    by_ledger: float
+    """By the time in which it held tokens."""
+
+
 def measure(context: Context, place: Place) -> list[Figure]:
     """Raises: BenchError, ProbeFailed."""
     kept: dict[str, list[float]] = {fault.title: [] for fault in FAULTS}
@@ -64,7 +74,7 @@ def measure(context: Context, place: Place) -> list[Figure]:
         with scene_on(place) as scene:
             for fault in FAULTS:
                 context.say(f"faults, round {number + 1} of {rounds}: {fault.title}")
-                kept[fault.title].append(kept_percent(scene, fault))
+                kept[fault.title].append(100 * min(one.by_blocks for one in watch(scene, fault).values()))
     return [
         figure(f"share kept, {title}", values, unit="%", definition=_HOW, bound=KEPT) for title, values in kept.items()
     ]
@@ -83,22 +93,33 @@ def scene_on(place: Place) -> Iterator[Scene]:
             yield Scene(one, members, probes, third, place.cores[1])
 
 
-def kept_percent(scene: Scene, fault: Fault) -> float:
-    """Of its share, what the worst-off neighbour keeps in the time after the fault. Raises: BenchError, ProbeFailed."""
+def watch(scene: Scene, fault: Fault) -> dict[int, Kept]:
+    """Let it happen; what each neighbour keeps in the time after it. Raises: BenchError, ProbeFailed."""
     start_s = scene.probes.begin(LEAD_S + FAULT_S)
     _sleep_until(start_s)
-    at_start_s = _used_s(scene)
+    at_start = _used_s(scene)
     _sleep_until(start_s + LEAD_S)
-    used_s = [now_s - then_s for now_s, then_s in zip(_used_s(scene), at_start_s, strict=True)]
+    before = _used_s(scene)
     fault.happen(scene)
+    _sleep_until(start_s + LEAD_S + FAULT_S)
+    after = _used_s(scene)
     counted = scene.probes.ran()
-    return min(
-        100 * _share(counted[number], used_before_s=used_s[number]) / REQUESTS[number] for number in fault.neighbours
-    )
+    return {
+        number: Kept(
+            by_blocks=_share(counted[number], used_before_s=before[number] - at_start[number]) / REQUESTS[number],
+            by_ledger=(after[number] - before[number]) / FAULT_S / REQUESTS[number],
+        )
+        for number in fault.neighbours
+    }
 
 
 def _share(counted: Counted, *, used_before_s: float) -> float:
-    """Of the time after the fault: what its blocks would have taken at the pace before."""
+    """Of the time after the fault: what its blocks would have taken at the pace before.
+
+    Raises: BenchError: there was none before.
+    """
+    if not used_before_s or not counted.rate_hz(0, LEAD_S):
+        raise BenchError(f"a saturating probe did nothing in the {LEAD_S:g} s before the fault: is the core taken?")
     blocks_per_device_s = LEAD_S * counted.rate_hz(0, LEAD_S) / used_before_s
     return counted.rate_hz(LEAD_S, LEAD_S + FAULT_S) / blocks_per_device_s
 
@@ -152,7 +173,7 @@ def _garbage(scene: Scene) -> None:
 
 
 def _connects(scene: Scene) -> None:
-    rogue.connect_often(scene.rogue, until_s=_until_s(), core=scene.free_core)
+    rogue.connect_often(scene.rogue, core=scene.free_core)
 
 
 FAULTS = (

@@ -1,7 +1,8 @@
 """Whatever fails beside them, saturating neighbours keep their shares, and everything goes on without a new process.
 
-The same faults as in `gshare bench node`, which prints them with their bound of 95 %. Shares here are judged with a
-wide margin, since a machine that tests is a busy one: a neighbour that had lost its turn would keep none.
+The same faults as in `gshare bench node`, which counts blocks of work on a quiet machine and holds them to 95 %. A
+machine that tests is a busy one, so shares are judged here by the time in which neighbours held tokens, and with a
+margin: one that had lost its turn would hold none.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ import pytest
 from gshare.wire import WireError
 
 from bench.figures import BenchError
-from bench.node import faults
-from bench.node.faults import AT_FAULT, FAULTS, Fault, Scene, kept_percent, scene_on
+from bench.node import faults, workers
+from bench.node.faults import AT_FAULT, FAULTS, Fault, Scene, scene_on, watch
 from bench.node.place import Place
 
-LEAST_PERCENT = 50.0
-TRIES = 3
-"""A busy machine may spoil one look at a share; what is wrong is wrong each time."""
+LEAST = 0.6
+"""Of its request."""
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """On one core; where there is only one, the rogue's work takes time of the neighbours too."""
     cores = sorted(os.sched_getaffinity(0))
-    with scene_on(Place((cores[0], cores[-1]), tmp_path_factory.mktemp("weights"))) as made:
-        yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "REPLICA_NICENESS", 0)  # else tests that run beside them might starve them
+        with scene_on(Place((cores[0], cores[-1]), tmp_path_factory.mktemp("weights"))) as made:
+            yield made
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +42,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_neighbours_keep_their_shares_and_everybody_goes_on(scene: Scene, fault: Fault) -> None:
     pids = [scene.probes.pid(number) for number in range(len(scene.members))]
 
-    assert best_kept_percent(scene, fault) >= LEAST_PERCENT
+    kept = watch(scene, fault)
 
+    assert all(one.by_ledger >= LEAST for one in kept.values()), kept
+    assert all(one.by_blocks > 0 for one in kept.values())
     tokens = tokens_taken(scene)
-    assert kept_percent(scene, FAULTS[0]) > 0
+    watch(scene, FAULTS[0])
     assert all(now > then for now, then in zip(tokens_taken(scene), tokens, strict=True)), "by tokens, not by pace"
     assert [scene.probes.pid(number) for number in range(len(scene.members))] == pids
 
@@ -51,18 +55,11 @@ def test_neighbours_keep_their_shares_and_everybody_goes_on(scene: Scene, fault:
 def test_the_token_of_one_that_is_killed_is_its_neighbours_at_once(scene: Scene) -> None:
     (killed,) = [one for one in FAULTS if one.ends]
 
-    assert kept_percent(scene, killed) >= 100.0, "it has the core for itself, whatever else runs"
+    (kept,) = watch(scene, killed).values()
+
+    assert kept.by_ledger >= 1.0, "it has the core for itself, more than its request"
     assert not scene.stage.entry(scene.members[AT_FAULT]).connected
     assert not scene.stage.entry(scene.members[AT_FAULT]).holding
-
-
-def best_kept_percent(scene: Scene, fault: Fault) -> float:
-    best = 0.0
-    for _ in range(TRIES):
-        best = max(best, kept_percent(scene, fault))
-        if best >= LEAST_PERCENT:
-            break
-    return best
 
 
 def tokens_taken(scene: Scene) -> list[int]:
