@@ -1,7 +1,8 @@
 """Properties of the token rule on 1,000 random sets of clients; `GSHARE_TOKEN_SETS=10` runs ten times as many.
 
 That no unit is under two tokens, or that units of live tokens sum to the device's at most, the simulation checks at
-each grant. The bounds on requests are those that `docs/decisions/0006-the-token-rule.md` explains.
+each grant. Requests are met within five percent over any 50 windows, with the few exceptions that are explained, with
+figures, in `docs/decisions/0006-the-token-rule.md`; the bounds here keep them as few and as small as they are.
 """
 
 from __future__ import annotations
@@ -24,21 +25,25 @@ def checked(seed: int, *, filled: float = 1.0, units: int = 0) -> float:
     return outcome.worst()
 
 
-def test_on_one_unit_requests_are_met_within_five_percent_though_they_sum_to_one() -> None:
-    for seed in range(150 * SCALE):
-        assert checked(seed, units=1) >= 0.95, f"seed {seed}"
+def check_service(served: list[float], *, least: float, mostly: float) -> None:
+    """All of it is at least `least`, and within five percent of the request in this part of the cases."""
+    assert min(served) >= least
+    assert sum(one >= 0.95 for one in served) >= mostly * len(served)
 
 
-def test_on_several_units_requests_are_met_within_five_percent_where_four_percent_are_free() -> None:
+def test_on_one_unit_requests_that_sum_to_one_are_met_within_five_percent() -> None:
+    served = [checked(seed, units=1) for seed in range(150 * SCALE)]
+    check_service(served, least=0.94, mostly=0.99)
+
+
+def test_on_several_units_requests_that_leave_four_percent_free_are_met_within_five_percent() -> None:
     served = [checked(seed, filled=0.96) for seed in range(10_000, 10_000 + 300 * SCALE)]
-    assert min(served) >= 0.94
-    assert sum(one >= 0.95 for one in served) >= 0.98 * len(served)
+    check_service(served, least=0.94, mostly=0.98)
 
 
 def test_partitions_of_different_width_that_fill_the_device_come_within_ten_percent_and_most_within_five() -> None:
     served = [checked(seed) for seed in range(20_000, 20_000 + 250 * SCALE)]
-    assert min(served) >= 0.90
-    assert sum(one >= 0.95 for one in served) >= 0.8 * len(served)
+    check_service(served, least=0.90, mostly=0.90)
 
 
 def with_mixed_demand(rng: random.Random, does: Behaviour) -> Behaviour:
@@ -68,8 +73,7 @@ def test_neighbours_that_come_and_go_with_bursts_of_work_harm_nobody() -> None:
         outcome.check_limits()
         outcome.check_waits()
         served += always_busy(outcome)
-    assert min(served) >= 0.92
-    assert sum(one >= 0.95 for one in served) >= 0.99 * len(served)
+    check_service(served, least=0.92, mostly=0.99)
 
 
 def with_deaths(rng: random.Random, does: Behaviour) -> Behaviour:
@@ -90,8 +94,7 @@ def test_neighbours_of_clients_that_die_or_never_return_a_token_keep_their_reque
         lost += len(outcome.simulation.lost)
         served += always_busy(outcome)
     assert lost >= 20 * SCALE
-    assert min(served) >= 0.92
-    assert sum(one >= 0.95 for one in served) >= 0.99 * len(served)
+    check_service(served, least=0.92, mostly=0.99)
 
 
 def test_quotas_that_change_all_the_time_are_kept_as_they_stand() -> None:
