@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -217,6 +217,29 @@ def kill_children() -> None:
             os.kill(pid, signal.SIGKILL)
         for pid in children:
             os.waitpid(pid, 0)
+
+
+def hold_to_cores(pid: int, cores: Iterable[int]) -> None:
+    """Let a process and all it has started, with every thread, run on these cores only; what they start inherits it.
+
+    Raises:
+        OSError: the system does not allow it. A process or thread that has just ended is none.
+    """
+    wanted, stats = set(cores), read_stats()
+    family = [pid]
+    for member in family:
+        family += [child for child, stat in stats.items() if stat.parent == member]
+    for member in family:
+        for thread in _threads(member):
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(thread, wanted)
+
+
+def _threads(pid: int) -> list[int]:
+    try:
+        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def children_of(pid: int) -> list[ProcessId]:

@@ -74,6 +74,9 @@ class MpsSpace:
             return gpu_environment(self._daemon.device)
         return client_environment(spec, self._daemon.device, pipes=self._daemon.pipes)
 
+    def admit(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:
+        self.own(spec, pid, degraded=degraded)
+
     def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:
         if not degraded:
             self._masters[spec.id] = pid

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import shutil
@@ -92,8 +91,7 @@ class Runner:
             if not self._watch(replica):
                 continue
             log.info("%s: adopted, pid %d", replica.id, replica.process.pid)
-            with contextlib.suppress(OSError):  # it has its cores since its start
-                self._space(replica.spec).own(replica.spec, replica.process.pid, degraded=replica.status.degraded)
+            self._own(replica)
             await self._register(replica)
             if replica.status.state is ReplicaState.DRAINING:
                 self._later(self._end(replica, grace_s))
@@ -199,6 +197,12 @@ class Runner:
         for replica in living:
             await self._gone[replica.id].wait()
 
+    def _own(self, replica: Replica) -> None:
+        try:
+            self._space(replica.spec).own(replica.spec, replica.process.pid, degraded=replica.status.degraded)
+        except OSError as error:
+            log.error("%s: cannot be held to its units: %s", replica.id, error)
+
     def _space(self, spec: ReplicaSpec) -> SpaceOwner:
         return self._spaces.get(spec.place.device, UNPLACED) if spec.place else UNPLACED
 
@@ -276,6 +280,8 @@ class Runner:
         if self._connections.get(replica.id) is not writer:
             return False
         if isinstance(message, State):
+            if message.state == ReplicaState.READY.value:
+                self._own(replica)
             replica.reported(message)
         elif isinstance(message, Ack):
             replica.acknowledged(message)

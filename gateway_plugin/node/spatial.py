@@ -6,13 +6,12 @@ same way on all of them. A replica that cannot be held to its units is either re
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from gateway_plugin.model import Device, ReplicaSpec
 from gateway_plugin.node.mps_env import gpu_environment
+from gateway_plugin.processes import hold_to_cores
 
 Clear = Callable[[str, str], Awaitable[None]]
 """`clear(device_id, reason)`: stop every replica of a device; returns when the last one is gone."""
@@ -34,8 +33,15 @@ class SpaceOwner(Protocol):
     def environment(self, spec: ReplicaSpec, /) -> dict[str, str]:
         """What the replica's environment needs before anything touches the device."""
 
+    def admit(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:
+        """This process was just spawned and loads now; `degraded` as it is at its start.
+
+        Raises:
+            OSError: the system does not allow it.
+        """
+
     def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:
-        """Hold this process, just spawned or adopted, to its units; `degraded` as it was when it started.
+        """Hold this process, which is about to serve or was adopted, and all it has started, to its units.
 
         Raises:
             OSError: the system does not allow it.
@@ -69,6 +75,8 @@ class Unplaced:
     def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
         return {}
 
+    def admit(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None: ...
+
     def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None: ...
 
     async def before_stop(self, pid: int) -> None: ...
@@ -84,7 +92,11 @@ class Unplaced:
 
 
 class CpuSpace(Unplaced):
-    """Cores: a replica's processes and threads run on the cores of its units and nowhere else."""
+    """Cores: a replica's processes and threads serve on the cores of its units and nowhere else.
+
+    It may load on all cores of the device, at a replica's niceness: six functions that import torch on one and the same
+    core take minutes.
+    """
 
     def __init__(self, device: Device) -> None:
         self._cores = device.cores
@@ -92,12 +104,12 @@ class CpuSpace(Unplaced):
     def environment(self, _spec: ReplicaSpec, /) -> dict[str, str]:
         return {"CUDA_VISIBLE_DEVICES": ""}
 
+    def admit(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:  # noqa: ARG002
+        hold_to_cores(pid, self._cores)
+
     def own(self, spec: ReplicaSpec, pid: int, *, degraded: str) -> None:  # noqa: ARG002
-        """Right after its start it has one thread; everything it makes from there on inherits its cores."""
-        if spec.place is None or not spec.place.units:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.sched_setaffinity(pid, {self._cores[unit] for unit in spec.place.units})
+        if spec.place is not None and spec.place.units:
+            hold_to_cores(pid, [self._cores[unit] for unit in spec.place.units])
 
 
 class TimeOnlySpace(Unplaced):

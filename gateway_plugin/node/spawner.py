@@ -54,7 +54,7 @@ class Spawner:
         status = self._first_status(spec, process, degraded=space.degraded)
         record = ReplicaRecord(status=status, credential=credential, process=process)
         try:
-            space.own(spec, popen.pid, degraded=status.degraded)
+            space.admit(spec, popen.pid, degraded=status.degraded)
             save_record(record, folder)
         except OSError:  # it would run where it must not, or nobody would know of it
             process.send_to_session(signal.SIGKILL)

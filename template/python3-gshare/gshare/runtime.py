@@ -21,7 +21,7 @@ from gshare.condition import Condition, Phase
 from gshare.config import MODEL_WEIGHTS, ReplicaConfig, check_live
 from gshare.context import Context, read_secret
 from gshare.deadline import Deadline, call_deadline
-from gshare.device import Device, open_device, plain_device
+from gshare.device import Device, open_device, plain_device, settle
 from gshare.entry import Handle, find_function, import_entry
 from gshare.errors import GshareError, NotReady, WeightsError
 from gshare.gates import OutermostGate, SharedTurn
@@ -265,6 +265,7 @@ class Runtime:
         )
         if self._tokens and not self._tokens.wait_settled(self.config.node_wait_s):
             log.warning("no token scheduler within %g s; pacing itself", self.config.node_wait_s)
+        settle(self.config.cpus)
         self._become(reason="warming up", weights=weights.text if weights.used else "", weights_digest=weights.digest())
         warmup_ms = service.warm_up()
         self._become(warmup_ms=warmup_ms, memory_bytes=self.device.memory_bytes())

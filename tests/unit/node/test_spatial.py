@@ -20,14 +20,19 @@ SPEC = ReplicaSpec(
 )
 ASKS_FOR_ITS_CORES = """
 import os, subprocess, sys, threading
+go, early = threading.Event(), []
+old = threading.Thread(target=lambda: (go.wait(), early.append(sorted(os.sched_getaffinity(0)))))
+old.start()
 input()
+go.set()
+old.join()
 seen = [sorted(os.sched_getaffinity(0))]
 thread = threading.Thread(target=lambda: seen.append(sorted(os.sched_getaffinity(0))))
 thread.start()
 thread.join()
 child = subprocess.run([sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"],
                        capture_output=True, text=True, check=True)
-print(seen, child.stdout.strip())
+print(early + seen, child.stdout.strip())
 """
 
 
@@ -44,7 +49,16 @@ def test_a_replica_its_threads_and_its_children_run_on_the_cores_of_its_units(pr
     said, _ = process.communicate("go\n")
 
     mine = [CORES[-1]]
-    assert said.strip() == f"{[mine, mine]} {mine}"
+    assert said.strip() == f"{[mine, mine, mine]} {mine}", "an earlier thread, the main one, a later one; a child"
+
+
+def test_a_replica_may_load_on_all_cores_of_its_device_and_no_others(process: subprocess.Popen[str]) -> None:
+    first = Device(id="cpu:0", kind="cpu", units=1, memory_bytes=1, cores=CORES[:1])
+    CpuSpace(first).admit(SPEC, process.pid, degraded="")
+    said, _ = process.communicate("go\n")
+
+    mine = [CORES[0]]
+    assert said.strip() == f"{[mine, mine, mine]} {mine}"
 
 
 def test_a_replica_on_cores_sees_no_gpu() -> None:
