@@ -11,7 +11,7 @@ from bench.deployed import functions, is_ready, put, remove, sample_of, scale, t
 from bench.figures import BenchError, Context, Figure, figure, percentile
 from bench.http_load import Measured, closed_loop
 from gateway_plugin.machine import gateway_url
-from gateway_plugin.model import FunctionSpec
+from gateway_plugin.model import FunctionSpec, canonical_name
 from gateway_plugin.openfaas.gshare_views import GshareFunctionView
 
 CLIENTS = (1, 4, 16)
@@ -31,7 +31,8 @@ class FunctionsBenchmark:
 
     def run(self, context: Context) -> list[Figure]:
         """Raises: BenchError: no gateway, no function, or one that does not get ready."""
-        views = list(functions(context).values())
+        remove(context, COPY)  # of a run that was killed
+        views = [view for view in functions(context).values() if view.name != canonical_name(COPY)]
         if not views:
             raise BenchError("no function is deployed; run make up")
         return [one for view in views for one in _function(context, view)]
