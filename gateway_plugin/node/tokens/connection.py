@@ -44,9 +44,8 @@ class Connection:
             data = self.sock.recv(READ_BYTES)
         except BlockingIOError:
             return
-        except OSError as error:
-            self.close(f"{error}")
-            return
+        except ConnectionError:  # as a process that is killed leaves it
+            data = b""
         if not data:
             self.close("")
             return
@@ -66,8 +65,10 @@ class Connection:
         frame = encode(message)
         try:
             sent = self.sock.send(frame)
-        except OSError as error:
-            self.close(f"{error}")
+        except BlockingIOError:
+            sent = 0
+        except ConnectionError:
+            self.close("")
             return
         if sent != len(frame):
             self.close("it does not read")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from gateway_plugin.node.tokens.protocol import Register
 
 STRANGERS = 4
 """Connections of one replica that have not said who they are; more wait outside, and cost nothing."""
+SHUT_S = 0.5
+"""After somebody misbehaved nobody is let in for so long: whoever sends garbage without pause costs next to nothing."""
 HELLO_S = 2.0
 """Longest time to say it."""
 FRAME_BYTES = 4096
@@ -63,6 +66,7 @@ class Seat:
         self._listener = listen_unix(Path(asked.socket), backlog=8)
         self._listener.setblocking(False)
         self._listening = False
+        self._shut_until_s = 0.0
         self._listen()
 
     def grant(self, token: int, *, slice_s: float, alone: bool, now_s: float) -> None:
@@ -81,9 +85,10 @@ class Seat:
         return min(reported_s, held_s) if self.alone else held_s
 
     def check_strangers(self, now_s: float) -> None:
-        """Show those out that do not say who they are."""
+        """Show those out that do not say who they are, and open again where it was shut. To be called now and then."""
         for stranger in [one for one in self._strangers if now_s - one.opened_s > HELLO_S]:
-            stranger.close("it did not say who it is")
+            stranger.close("")
+        self._listen()
 
     def close(self) -> None:
         """The replica has ended: nobody may sit here any more."""
@@ -94,7 +99,8 @@ class Seat:
             connection.close("")
 
     def _listen(self) -> None:
-        if not self._listening and len(self._strangers) < STRANGERS and self._listener.fileno() >= 0:
+        is_open = self._listener.fileno() >= 0 and time.monotonic() >= self._shut_until_s
+        if is_open and not self._listening and len(self._strangers) < STRANGERS:
             self._listening = True
             self._poller.add(self._listener.fileno(), self._accept)
 
@@ -125,7 +131,7 @@ class Seat:
     def _hello(self, connection: Connection, hello: TokenHello) -> None:
         if reason := self._refusal(hello):
             connection.send(TokenRefused(reason))
-            connection.close(reason)
+            connection.close("" if self.holder is not None else reason)
             return
         self._strangers.discard(connection)
         self._listen()
@@ -148,6 +154,9 @@ class Seat:
         if connection is self.holder:
             self.holder = None
             self._left(self, reason)
+        if reason:
+            self._shut_until_s = time.monotonic() + SHUT_S
+            self._unlisten()
         self._listen()
 
 

@@ -239,3 +239,20 @@ def test_beside_others_the_time_a_token_is_held_counts_whatever_its_holder_says(
         give_back(link, grant, used_s=0.0)
 
         assert stand.wait_for_entry("liar", holding=False).used_s >= 0.02
+
+
+def test_after_garbage_nobody_is_let_in_for_a_moment_and_then_again() -> None:
+    with token_stand() as stand:
+        path = stand.register("bad")
+        bad = stand.raw(path)
+        bad.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert is_hung_up(bad)
+
+        waiting = stand.raw(path)
+        waiting.settimeout(0.2)
+        waiting.sendall(encode(TokenHello(CREDENTIAL)))
+        with pytest.raises(TimeoutError):
+            waiting.recv(100)
+
+        waiting.settimeout(TIMEOUT_S)
+        assert b"tokenwelcome" in waiting.recv(100)
