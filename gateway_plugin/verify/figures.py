@@ -47,6 +47,8 @@ class ProbeFigures:
     """
     together_rate: float
     """Blocks per second while all run."""
+    core_rate: float | None
+    """Blocks per second of CPU time while all run; None on a GPU, whose driver keeps no such account."""
     ledger_share: float
     """Its part of the device's time while all run, by the scheduler's ledger."""
     by_second: tuple[int, ...]
@@ -67,19 +69,28 @@ class ProbeFigures:
         return mean(self.alone_rates)
 
     @property
+    def full_rate(self) -> float:
+        """Blocks per second that it would have got done with the units for itself.
+
+        A core gets slower and faster, with its sibling in the same physical core above all: what a block took of CPU
+        time meanwhile is a better measure of that than what it took before.
+        """
+        return self.core_rate or self.alone_rate
+
+    @property
     def noise(self) -> float:
-        """How far the mean of the rates alone may be off, as a part of it."""
-        return _noise(self.alone_rates)
+        """How far that may be off, as a part of it."""
+        return 0.0 if self.core_rate else _noise(self.alone_rates)
 
     @property
     def share(self) -> float:
-        """Of what it gets done alone, the part that it got done among the others."""
-        return self.together_rate / self.alone_rate
+        """Of what it would have got done with the units for itself, the part that it got done."""
+        return self.together_rate / self.full_rate
 
     @property
     def peak(self) -> float:
         """The largest share in any one second."""
-        return max(self.by_second) / self.alone_rate
+        return max(self.by_second) / self.full_rate
 
     @property
     def saturating(self) -> bool:
@@ -93,7 +104,7 @@ class SideFigures:
 
     name: str
     free_rates: tuple[float, ...]
-    """Blocks per second of both at once without any scheduler, several times over."""
+    """How fast it goes while both run without any scheduler, several times over; see `Team.pace`."""
     gated_rates: tuple[float, ...]
     """The same with tokens."""
     elsewhere: float

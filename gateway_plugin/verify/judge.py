@@ -70,7 +70,7 @@ def _counted(probe: ProbeFigures, *, others: float) -> Finding:
         source=Source.COUNTED,
         verdict=Verdict.PASS,
     )
-    if probe.share > probe.ledger_share + SHARE_TOLERANCE + probe.share * probe.noise:  # of the same stretch: no edge
+    if probe.share > probe.ledger_share + SHARE_TOLERANCE + uncertainty - probe.edge:  # of one stretch: no edge
         reason = f"it computed without a token: the ledger has only {probe.ledger_share:.2f}"
         return replace(finding, verdict=Verdict.FAIL, reason=reason, broke=probe.name)
     if probe.share > probe.asked + SHARE_TOLERANCE + uncertainty:

@@ -11,8 +11,9 @@ from gateway_plugin.verify.figures import Finding, ProbeFigures, Report, Source,
 STYLES = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNCLEAR: "yellow"}
 HOW = """\
 how: every probe does blocks of the same work, as many as it may, and counts them. COUNTED is its blocks per second
-among the others, as part of its blocks per second alone on the same units without tokens (on cores: per second of CPU
-time); LEDGER is the part of the time for which the scheduler saw it hold a token."""
+among the others, as part of what it would get done with the units for itself: on a GPU its blocks per second alone,
+on cores its blocks per second of CPU time. LEDGER is the part of the time in which it held a token, as the scheduler
+saw it."""
 BUSY_TIME = """\
 busy time would prove nothing: what nvidia-smi and top call utilisation is the part of the time in which anything at
 all ran. Two probes that take turns keep a device 100 % busy between them, and so does one that takes everything; half
@@ -67,6 +68,12 @@ def _load_text(probe: ProbeFigures) -> str:
     enough = "enough to judge" if probe.saturating else "too light to judge"
     return (
         f"load of {probe.name}: work at hand {probe.wanted:.0%} of the time, waiting for a token {probe.waited:.0%}: "
-        f"{enough}; at most {probe.peak:.2f} in any second; "
-        f"alone {probe.alone_rate:.1f} blocks/s ± {probe.noise:.1%}{held}"
+        f"{enough}; at most {probe.peak:.2f} in any second; {_speed_text(probe)}{held}"
     )
+
+
+def _speed_text(probe: ProbeFigures) -> str:
+    alone = f"alone {probe.alone_rate:.1f} blocks/s"
+    if probe.core_rate is None:
+        return f"{alone} ± {probe.noise:.1%}"
+    return f"{alone}, among the others {probe.core_rate:.1f} for each second of CPU time"

@@ -7,7 +7,7 @@ from gateway_plugin.verify.figures import Conditions, ProbeFigures
 from gateway_plugin.verify.plan import Plan, Say
 from gateway_plugin.verify.team import Stretch, Team, Wanted, known, lost_scheduler, used_between
 
-ROUNDS = 4
+ROUNDS = 3
 """How often each runs alone before all run together, and again after that."""
 
 
@@ -59,6 +59,7 @@ def _figures(team: Team, place: int, *, alone_rates: tuple[float, ...], stretch:
         gated=member.wanted.gated,
         alone_rates=known(alone_rates, member.wanted.name),
         together_rate=ran.completed / stretch.seconds,
+        core_rate=team.core_rate(member, ran),
         ledger_share=_ledger_share(member.admitted.id, stretch),
         by_second=ran.by_slice,
         wanted=ran.wanted_s / stretch.seconds,

@@ -9,7 +9,7 @@ from gateway_plugin.verify.figures import SideFigures
 from gateway_plugin.verify.plan import Plan, Say
 from gateway_plugin.verify.team import Stretch, Team, Wanted, known, lost_scheduler
 
-ROUNDS = 2
+ROUNDS = 4
 """How often they run with tokens; without before, between and after."""
 
 
@@ -22,9 +22,9 @@ def measure_sides(team: Team, plan: Plan, *, device: Device, say: Say) -> tuple[
     first = team.ledger()
     free, gated = [], []
     for number in range(ROUNDS + 1):
-        free.append(team.together(2 * plan.alone_s, gated=False))
+        free.append(team.together(plan.alone_s, gated=False))
         if number < ROUNDS:
-            gated.append(team.together(2 * plan.alone_s))
+            gated.append(team.together(plan.alone_s))
     others = team.others(first, team.ledger())
     return tuple(_side(team, place, free=free, gated=gated) for place in range(len(halves))), others
 
@@ -34,8 +34,8 @@ def _side(team: Team, place: int, *, free: Sequence[Stretch], gated: Sequence[St
     name = member.wanted.name
     return SideFigures(
         name=name,
-        free_rates=known(tuple(team.rate(member, stretch.ran[place]) for stretch in free), name),
-        gated_rates=tuple(team.rate(member, stretch.ran[place]) for stretch in gated),
+        free_rates=known(tuple(team.pace(member, stretch.ran[place]) for stretch in free), name),
+        gated_rates=tuple(team.pace(member, stretch.ran[place]) for stretch in gated),
         elsewhere=max(stretch.elsewhere for stretch in gated),
         lost_scheduler=lost_scheduler([stretch.ran[place] for stretch in gated]),
     )

@@ -89,15 +89,25 @@ class Team(contextlib.ExitStack):
     def alone(self, member: Member, seconds: float) -> float:
         """Blocks per second of one while the others rest, without any scheduler."""
         (ran,) = self._run([member], seconds, gated=False).ran
-        return self.rate(member, ran)
+        return self.core_rate(member, ran) or (ran.completed / ran.span_s if ran.completed else 0.0)
 
-    def rate(self, member: Member, ran: Ran) -> float:
-        """Blocks per second in which it computed or waited for a token.
+    def core_rate(self, member: Member, ran: Ran) -> float | None:
+        """Blocks per second of CPU time; None on a GPU, and where nothing got done."""
+        if not self._device.cores or not ran.completed:
+            return None
+        return ran.completed / ran.cpu_s * len(member.wanted.units)
 
-        What other processes on a core took away is none of a scheduler's doing: there, it is CPU time that counts.
+    def pace(self, member: Member, ran: Ran) -> float:
+        """How fast it goes: blocks per second on a GPU; on cores the part of its time in which it was not kept waiting.
+
+        What other processes on a core took away is none of a scheduler's doing, so it is no part of its time.
         """
-        computed_s = ran.cpu_s / len(member.wanted.units) if self._device.cores else ran.span_s - ran.waited_s
-        return ran.completed / (computed_s + ran.waited_s) if ran.completed else 0.0
+        if not ran.completed:
+            return 0.0
+        if not self._device.cores:
+            return ran.completed / ran.span_s
+        core_s = ran.cpu_s / len(member.wanted.units)
+        return core_s / (core_s + ran.waited_s)
 
     def together(self, seconds: float, *, gated: bool = True) -> Stretch:
         """All at once; those that are not to ask for tokens do not. Without `gated`: none does."""

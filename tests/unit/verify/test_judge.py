@@ -17,6 +17,7 @@ def figures(
     alone_rates: tuple[float, ...] = (100.0, 101.0, 99.0, 100.0),
     edge: float = 0.005,
     elsewhere: float = 0.0,
+    core_rate: float | None = None,
     wanted: float = 1.0,
     waited: float = 0.4,
     gated: bool = True,
@@ -35,6 +36,7 @@ def figures(
         waited=waited,
         edge=edge,
         elsewhere=elsewhere,
+        core_rate=core_rate,
         lost_scheduler=lost_scheduler,
     )
 
@@ -156,6 +158,13 @@ def test_a_shortfall_that_other_processes_may_have_caused_cannot_be_judged_and_a
     assert counted(over, "a").verdict is Verdict.FAIL
     far = judged(figures("a", 0.6, counted=0.3, elsewhere=0.05), figures("b", 0.3))
     assert counted(far, "a").verdict is Verdict.FAIL
+
+
+def test_a_core_that_was_slower_meanwhile_is_no_broken_share_and_rates_alone_are_no_noise_there() -> None:
+    slow = figures("b", 0.6, counted=0.3, ledger=0.6, core_rate=50.0, alone_rates=(100.0, 60.0, 140.0))
+    findings = judged(figures("a", 0.3), slow)
+    assert counted(findings, "b").verdict is Verdict.PASS
+    assert counted(findings, "b").measured == pytest.approx(0.6)
 
 
 def test_a_run_of_few_windows_and_blocks_cannot_be_judged() -> None:

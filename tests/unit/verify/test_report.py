@@ -34,6 +34,7 @@ PROBE = ProbeFigures(
     wanted=1.0,
     waited=0.7,
     elsewhere=0.01,
+    core_rate=None,
     edge=0.005,
     lost_scheduler="",
 )
@@ -79,6 +80,12 @@ def test_a_probe_that_was_let_free_is_said_to_be_and_named_in_the_last_line() ->
     text = text_of(a_report(PROBE, FREE))
     assert "told to compute without asking for tokens" in text
     assert text.strip().splitlines()[-1] == "fail: probe 2 broke its share"
+
+
+def test_on_cores_the_speed_meanwhile_is_shown_beside_the_one_alone_and_on_a_gpu_how_sure_that_is() -> None:
+    assert "alone 100.0 blocks/s ± 0.0%" in text_of(a_report(PROBE))
+    on_cores = text_of(a_report(replace(PROBE, core_rate=98.0)))
+    assert "alone 100.0 blocks/s, among the others 98.0 for each second of CPU time" in on_cores
 
 
 def test_json_has_the_same_verdicts_as_the_text() -> None:
