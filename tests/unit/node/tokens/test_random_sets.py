@@ -38,7 +38,7 @@ def test_on_one_unit_requests_that_sum_to_one_are_met_within_five_percent() -> N
 
 def test_on_several_units_requests_that_leave_four_percent_free_are_met_within_five_percent() -> None:
     served = [checked(seed, filled=0.96) for seed in range(10_000, 10_000 + 300 * SCALE)]
-    check_service(served, least=0.94, mostly=0.98)
+    check_service(served, least=0.93, mostly=0.98)
 
 
 def test_partitions_of_different_width_that_fill_the_device_come_within_ten_percent_and_most_within_five() -> None:
