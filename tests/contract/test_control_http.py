@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gateway_plugin.deploy import Action, deploy
@@ -37,7 +38,9 @@ def test_our_own_client_creates_updates_and_tells_a_refusal(api: HttpClient, fun
     gateway = f"http://127.0.0.1:{api.port}"
     absent = FunctionSpec(service="absent", image="gshare/absent:1")
     created, refused = deploy([ECHO, absent], gateway)
-    (updated,) = deploy([ECHO], gateway)
-    assert (created.action, updated.action) == (Action.CREATED, Action.UPDATED)
+    (unchanged,) = deploy([ECHO], gateway)
+    (updated,) = deploy([msgspec.structs.replace(ECHO, env_vars={"LEVEL": "2"})], gateway)
+    actions = (created.action, unchanged.action, updated.action)
+    assert actions == (Action.CREATED, Action.UNCHANGED, Action.UPDATED)
     assert refused.action is Action.FAILED
     assert f"looked at {functions}/absent" in refused.message

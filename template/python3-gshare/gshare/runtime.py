@@ -265,7 +265,8 @@ class Runtime:
         )
         if self._tokens and not self._tokens.wait_settled(self.config.node_wait_s):
             log.warning("no token scheduler within %g s; pacing itself", self.config.node_wait_s)
-        settle(self.config.cpus)
+        if self.config.token_socket:
+            settle(self.config.cpus)
         self._become(reason="warming up", weights=weights.text if weights.used else "", weights_digest=weights.digest())
         warmup_ms = service.warm_up()
         self._become(warmup_ms=warmup_ms, memory_bytes=self.device.memory_bytes())

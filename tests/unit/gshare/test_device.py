@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -12,6 +14,7 @@ from gshare.device import core_count, open_device, plain_device, resident_bytes
 from gshare.errors import ConfigError
 
 HELD_BYTES = 64 * 1024**2
+CORES = os.sched_getaffinity(0)
 
 
 def test_the_cores_given_are_the_threads_of_the_thread_that_computes() -> None:
@@ -91,3 +94,19 @@ def test_memory_on_a_cpu_is_what_is_resident() -> None:
 
 def test_a_plain_function_has_no_device_and_needs_no_torch() -> None:
     assert plain_device(ReplicaConfig(cpus="0,1")).threads == 2
+
+
+def test_from_its_first_pass_on_every_thread_keeps_to_the_cores_it_was_given() -> None:
+    program = (
+        "import os, threading\n"
+        "from gshare.device import settle\n"
+        "go, seen = threading.Event(), []\n"
+        "thread = threading.Thread(target=lambda: (go.wait(), seen.append(os.sched_getaffinity(0))))\n"
+        "thread.start()\n"
+        "settle(''); before = os.sched_getaffinity(0)\n"
+        f"settle('{max(CORES)}'); go.set(); thread.join()\n"
+        "print([sorted(before), sorted(os.sched_getaffinity(0)), sorted(seen[0])])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert said.strip() == str([sorted(CORES), [max(CORES)], [max(CORES)]])
