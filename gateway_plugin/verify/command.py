@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 
 from rich.console import Console
 
@@ -52,6 +53,7 @@ def plan_of(
 
 def run(settings: Settings, plan: Plan, *, as_json: bool) -> int:
     """Measure, show, and return the exit code. Raises: PluginError: it cannot be measured."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
     console = _console()
     progress = Console(stderr=True, highlight=False, style="dim", quiet=as_json)
     try:
