@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway_plugin.heartbeat import Heartbeat
 from gateway_plugin.listeners import inherited_listener, keep_offering, listen_tcp, listen_unix
-from gateway_plugin.paths import Paths
+from gateway_plugin.paths import TOKENS, Paths
 from gateway_plugin.processes import python_command
 from gateway_plugin.redis_server import redis_answers, redis_command
 from gateway_plugin.settings import Settings
@@ -27,7 +27,6 @@ HEARTBEAT_LIMIT_S = 20.0
 PROBE_TIMEOUT_S = 2.0
 API_BACKLOG = 1024
 DATAPLANE = "dataplane-"
-TOKENS = "tokens-"
 
 log = logging.getLogger(__name__)
 

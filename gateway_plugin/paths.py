@@ -10,6 +10,8 @@ from pathlib import Path
 
 SOCKET_PATH_LIMIT = 107
 """Bytes that fit into a unix socket's address on Linux."""
+TOKENS = "tokens-"
+"""Name of a token scheduler's process and socket, before the number of its device."""
 SHORT_PLACE = Path("/tmp")
 """Not TMPDIR: every shell must find the same place again, and that folder may be too deep itself."""
 REPLICA_ID_LENGTH = 30
@@ -100,7 +102,7 @@ class Paths:
 
     def tokens_socket(self, number: int) -> Path:
         """The admin socket of the token scheduler of that device; only the agent asks there."""
-        return self.run / f"tokens-{number}.sock"
+        return self.run / f"{TOKENS}{number}.sock"
 
     def replica_log(self, replica_id: str) -> Path:
         return self.logs / "replicas" / f"{replica_id}.log"

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-from gshare.wire import FrameReader, WireError, encode
+from gshare.wire import WireError, encode
 
 from gateway_plugin.model import Device, ReplicaSpec
+from gateway_plugin.node.streams import messages
 from gateway_plugin.node.tokens.protocol import (
     ANSWER,
     Answer,
@@ -27,14 +28,12 @@ from gateway_plugin.node.tokens.protocol import (
     SetUp,
     Unregister,
 )
-from gateway_plugin.paths import Paths
+from gateway_plugin.paths import TOKENS, Paths
 from gateway_plugin.processes import python_command
 from gateway_plugin.settings import Settings
 from gateway_plugin.supervisor.child import Child, ChildSpec
 
 log = logging.getLogger(__name__)
-PROCESS = "tokens-"
-"""Name of a scheduler's process, before the device's number."""
 RETRY_S = 0.02
 POLL_S = 1.0
 ANSWER_S = 5.0
@@ -51,8 +50,8 @@ class Scheduler:
         self._device, self._paths = device, paths
         self._socket = paths.tokens_socket(number)
         spec = ChildSpec(
-            name=f"{PROCESS}{number}",
-            argv=tuple(python_command("process", f"{PROCESS}{number}")),
+            name=f"{TOKENS}{number}",
+            argv=tuple(python_command("process", f"{TOKENS}{number}")),
             heartbeat_limit_s=HEARTBEAT_LIMIT_S,
         )
         self._child = Child(spec, paths=paths, env=os.environ | settings.to_env(), backoff_max_s=settings.backoff_max_s)
@@ -93,7 +92,6 @@ class Scheduler:
         `whole`: nothing holds it to its units, so its token is one for all of them.
         """
         assert spec.place is not None
-        used_s = next((entry.used_s for entry in self.ledger.entries if entry.replica == spec.id), 0.0)
         predecessor = self._known.get(spec.replaces)
         asked = Register(
             replica=spec.id,
@@ -104,7 +102,6 @@ class Scheduler:
             request=spec.live.quota_request,
             limit=spec.live.quota_limit,
             account=(predecessor.account or predecessor.replica) if predecessor else "",
-            used_s=used_s,
         )
         self._known[spec.id] = asked
         await self._tell(asked)
@@ -178,9 +175,14 @@ class Scheduler:
         await self._say(self._set_up)
         found = await self._ask(AskLedger())
         left = {entry.replica for entry in found.entries} if isinstance(found, Ledger) else set()
+        used_s = {entry.replica: entry.used_s for entry in self.ledger.entries}
         told: set[str] = set()
         while True:
-            fresh = [asked for asked in self._known.values() if asked.replica not in told]
+            fresh = [
+                msgspec.structs.replace(asked, used_s=used_s.get(asked.replica, 0.0))
+                for asked in self._known.values()
+                if asked.replica not in told
+            ]
             stale = (left | told) - self._known.keys()
             if not fresh and not stale:
                 self._ready.set()
@@ -197,10 +199,8 @@ class Scheduler:
             log.error("%s: scheduler: %s", self._device.id, answer.reason)
 
     async def _receive(self, reader: asyncio.StreamReader) -> None:
-        frames = FrameReader()
-        while data := await reader.read(65536):
-            for body in frames.feed(data):
-                self._answers.put_nowait(ANSWER.decode(body))
+        async for answer in messages(reader, ANSWER):
+            self._answers.put_nowait(answer)
 
     async def _poll(self) -> None:
         while True:
