@@ -5,12 +5,16 @@ A connection that sends Subscribe gets an Event for every change of a replica, a
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 from gshare.wire import LiveConfig, Message
 
+from gateway_plugin.errors import AgentRefused
 from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
 
+AnswerT = TypeVar("AnswerT", bound=Message)
 PROBE_FUNCTION = "verify.gshare-probe"
 """Under this name probes are in the ledger: they serve no function."""
 
@@ -131,3 +135,11 @@ Request = (
 )
 Reply = Replicas | Devices | Ledgers | Admitted | Done | No | Event
 REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+
+
+def expected(reply: Reply, answer: type[AnswerT], *, to: Message) -> AnswerT:
+    """The reply, of the kind that its request is answered by. Raises: AgentRefused: the agent said no."""
+    if isinstance(reply, No):
+        raise AgentRefused(reply.reason)
+    assert isinstance(reply, answer), f"agent answered {type(reply).__name__} to {type(to).__name__}"
+    return reply

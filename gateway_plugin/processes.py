@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -225,11 +226,8 @@ def hold_to_cores(pid: int, cores: Iterable[int]) -> None:
     Raises:
         OSError: the system does not allow it. A process or thread that has just ended is none.
     """
-    wanted, stats = set(cores), read_stats()
-    family = [pid]
-    for member in family:
-        family += [child for child, stat in stats.items() if stat.parent == member]
-    for member in family:
+    wanted = set(cores)
+    for member in with_descendants([pid], read_stats()):
         for thread in _threads(member):
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(thread, wanted)
@@ -240,6 +238,21 @@ def _threads(pid: int) -> list[int]:
         return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def with_descendants(pids: Iterable[int], stats: Mapping[int, ProcessStat]) -> set[int]:
+    """These processes and all that descend from them."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for pid, stat in stats.items():
+        children[stat.parent].append(pid)
+    found: set[int] = set()
+    fresh = list(pids)
+    while fresh:
+        pid = fresh.pop()
+        if pid not in found:
+            found.add(pid)
+            fresh.extend(children[pid])
+    return found
 
 
 def children_of(pid: int) -> list[ProcessId]:

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from gshare.config import ReplicaConfig
+from gshare.device import cores_of
 from gshare.wire import Channel, WireError
 
 from bench.figures import BenchError
 from bench.node.jobs import Failed, FromWorker, Loaded, Ran, Run, ToWorker, Weighed
 from gateway_plugin.node.spawner import REPLICA_NICENESS
-from gateway_plugin.processes import set_niceness
+from gateway_plugin.processes import hold_to_cores, set_niceness
 
 AnswerT = TypeVar("AnswerT", Loaded, Ran, Weighed)
 NO_ENV: Mapping[str, str] = {}
@@ -133,7 +134,7 @@ def run_together(workers: Sequence[Worker], model: str, *, run_s: float) -> list
 def hold_to(pid: int, config: ReplicaConfig) -> None:
     """What the agent does to a process that it has just started: its cores, and a place behind the gateway."""
     set_niceness(pid, REPLICA_NICENESS)
-    os.sched_setaffinity(pid, {int(core) for core in config.cpus.split(",")})
+    hold_to_cores(pid, cores_of(config.cpus))
 
 
 def _environment(config: ReplicaConfig) -> dict[str, str]:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
 
 from gshare.wire import Channel, LiveConfig, Message, WireError, connect
 
 from gateway_plugin.agent_protocol import (
+    AnswerT,
     AskLedgers,
     ConfigureReplica,
     Devices,
@@ -19,20 +19,19 @@ from gateway_plugin.agent_protocol import (
     Ledgers,
     ListDevices,
     ListReplicas,
-    No,
     Replicas,
     Reply,
     StartReplica,
     StopReplica,
     Subscribe,
+    expected,
 )
-from gateway_plugin.errors import AgentRefused, AgentUnavailable
+from gateway_plugin.errors import AgentUnavailable
 from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device, ReplicaSpec, ReplicaStatus
 
 ANSWER_TIMEOUT_S = 10.0
 RECONNECT_S = 0.1
-Answer = TypeVar("Answer", bound=Message)
 
 
 class ProcessBackend:
@@ -64,7 +63,7 @@ class ProcessBackend:
     def watch(self, on_change: Callable[[], None]) -> None:
         threading.Thread(target=self._listen, args=(on_change,), name="agent-events", daemon=True).start()
 
-    def _ask(self, request: Message, answer: type[Answer]) -> Answer:
+    def _ask(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         with self._lock:
             try:
                 if self._channel is None:
@@ -74,10 +73,7 @@ class ProcessBackend:
             except (OSError, WireError) as error:
                 self._close()
                 raise AgentUnavailable(f"node agent: {error}") from error
-        if isinstance(reply, No):
-            raise AgentRefused(reply.reason)
-        assert isinstance(reply, answer), f"agent answered {type(reply).__name__} to {type(request).__name__}"
-        return reply
+        return expected(reply, answer, to=request)
 
     def close(self) -> None:
         """Hang up; the next call connects again."""

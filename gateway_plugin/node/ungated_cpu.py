@@ -7,10 +7,9 @@ that does all that between two looks is found.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
-from gateway_plugin.processes import ProcessStat
+from gateway_plugin.processes import ProcessStat, with_descendants
 
 Key = tuple[int, int]
 """Pid and start time: a number that is used again is somebody else."""
@@ -37,17 +36,7 @@ class ProcessTree:
         return max(in_all_s, living_s)
 
     def _members(self, stats: Mapping[int, ProcessStat]) -> set[int]:
-        children: defaultdict[int, list[int]] = defaultdict(list)
-        for pid, stat in stats.items():
-            children[stat.parent].append(pid)
-        members: set[int] = set()
-        fresh = [pid for pid, stat in stats.items() if self._belongs(pid, stat)]
-        while fresh:
-            pid = fresh.pop()
-            if pid not in members:
-                members.add(pid)
-                fresh.extend(children[pid])
-        return members
+        return with_descendants([pid for pid, stat in stats.items() if self._belongs(pid, stat)], stats)
 
     def _belongs(self, pid: int, stat: ProcessStat) -> bool:
         return pid == self.root or stat.session == self.root or (pid, stat.start_ticks) in self._seen

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TypeVar
 
 from gshare.wire import Channel, Message, WireError, connect
 
 from gateway_plugin.agent_protocol import (
     AdmitProbe,
     Admitted,
+    AnswerT,
     AskLedgers,
     Devices,
     Done,
     HoldProbe,
     Ledgers,
     ListDevices,
-    No,
     Reply,
+    expected,
 )
-from gateway_plugin.errors import AgentRefused, AgentUnavailable, CannotVerify
+from gateway_plugin.errors import AgentUnavailable, CannotVerify
 from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Device
 
 ANSWER_S = 15.0
-AnswerT = TypeVar("AnswerT", bound=Message)
 
 
 class AgentLink(contextlib.AbstractContextManager["AgentLink"]):
@@ -72,7 +71,4 @@ class AgentLink(contextlib.AbstractContextManager["AgentLink"]):
             reply = self._channel.receive()
         except WireError as error:
             raise AgentUnavailable(f"the node agent went away: {error}; see `gshare status`, then try again") from error
-        if isinstance(reply, No):
-            raise AgentRefused(reply.reason)
-        assert isinstance(reply, answer), f"agent answered {type(reply).__name__} to {type(request).__name__}"
-        return reply
+        return expected(reply, answer, to=request)

@@ -86,3 +86,11 @@ class Connection:
         self._frames += 1
         if self._frames > FRAMES_PER_S:
             raise WireError(f"more than {FRAMES_PER_S} frames in a second")
+
+
+def open_connection(listener: socket.socket) -> socket.socket | None:
+    """The next connection; None if it went away again."""
+    try:
+        return listener.accept()[0]
+    except OSError:
+        return None

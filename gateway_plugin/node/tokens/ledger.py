@@ -28,11 +28,11 @@ class Account:
         self._recent.append((now_s, used_s))
         self._forget(now_s)
 
-    def share(self, now_s: float, *, running_s: float) -> float:
-        """Fraction of the last SPAN_S that it used, a token in use since `running_s` ago included."""
+    def share(self, now_s: float) -> float:
+        """Fraction of the last SPAN_S that it used, by tokens that came back."""
         self._forget(now_s)
         span_s = min(SPAN_S, now_s - self.joined_s)
-        return min(1.0, (sum(used for _, used in self._recent) + running_s) / span_s) if span_s > 0 else 0.0
+        return min(1.0, sum(used for _, used in self._recent) / span_s) if span_s > 0 else 0.0
 
     def _forget(self, now_s: float) -> None:
         while self._recent and self._recent[0][0] < now_s - SPAN_S:

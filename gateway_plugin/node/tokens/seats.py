@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from gshare.token_wire import (
 )
 
 from gateway_plugin.listeners import listen_unix
-from gateway_plugin.node.tokens.connection import Connection
+from gateway_plugin.node.tokens.connection import Connection, open_connection
 from gateway_plugin.node.tokens.poller import Poller
 from gateway_plugin.node.tokens.protocol import Register
 
@@ -110,9 +109,8 @@ class Seat:
             self._poller.remove(self._listener.fileno())
 
     def _accept(self) -> None:
-        try:
-            sock, _ = self._listener.accept()
-        except OSError:
+        sock = open_connection(self._listener)
+        if sock is None:
             return
         stranger = Connection(sock, FROM_HOLDER, take=self._received, ended=self._ended, limit_bytes=FRAME_BYTES)
         self._strangers.add(stranger)
@@ -158,11 +156,3 @@ class Seat:
             self._shut_until_s = time.monotonic() + SHUT_S
             self._unlisten()
         self._listen()
-
-
-def open_connection(listener: socket.socket) -> socket.socket | None:
-    """The next connection; None if it went away again."""
-    try:
-        return listener.accept()[0]
-    except OSError:
-        return None

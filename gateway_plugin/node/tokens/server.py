@@ -14,7 +14,7 @@ from gshare.wire import WireError
 
 from gateway_plugin.heartbeat import BEAT_S, Heartbeat
 from gateway_plugin.listeners import listen_unix
-from gateway_plugin.node.tokens.connection import Connection
+from gateway_plugin.node.tokens.connection import Connection, open_connection
 from gateway_plugin.node.tokens.ledger import SPAN_S, Account, Book
 from gateway_plugin.node.tokens.poller import Poller
 from gateway_plugin.node.tokens.protocol import (
@@ -32,7 +32,7 @@ from gateway_plugin.node.tokens.protocol import (
     Yes,
 )
 from gateway_plugin.node.tokens.rule import Admission, Grant, TokenRule, TokenShare
-from gateway_plugin.node.tokens.seats import LONGEST_BLOCK_S, Seat, open_connection
+from gateway_plugin.node.tokens.seats import LONGEST_BLOCK_S, Seat
 
 log = logging.getLogger(__name__)
 
@@ -266,7 +266,7 @@ class TokenServer:
             limit=quota.limit,
             units=asked.units,
             used_s=account.used_s,
-            share=account.share(now_s, running_s=0.0),
+            share=account.share(now_s),
             tokens=account.tokens,
             waited_s=account.waited_s,
             overused_s=account.overused_s,

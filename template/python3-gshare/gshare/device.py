@@ -69,10 +69,13 @@ def resident_bytes() -> int:
 
 def core_count(cpus: str) -> int:
     """How many cores GSHARE_CPUS names; empty: all this process may run on. Raises: ConfigError."""
-    if not cpus:
-        return len(os.sched_getaffinity(0))
+    return len(cores_of(cpus)) if cpus else len(os.sched_getaffinity(0))
+
+
+def cores_of(cpus: str) -> set[int]:
+    """The core numbers that GSHARE_CPUS names. Raises: ConfigError."""
     try:
-        return len({int(core) for core in cpus.split(",")})
+        return {int(core) for core in cpus.split(",")}
     except ValueError as error:
         raise ConfigError(f"GSHARE_CPUS={cpus!r}: core numbers with commas between, e.g. 0,1") from error
 
@@ -84,7 +87,7 @@ def settle(cpus: str) -> None:
     """
     if not cpus:
         return
-    cores = {int(core) for core in cpus.split(",")}
+    cores = cores_of(cpus)
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # it ended meanwhile, or this container has other cores
             os.sched_setaffinity(int(thread.name), cores)
