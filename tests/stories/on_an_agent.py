@@ -20,7 +20,8 @@ from tests.unix_http import UnixConnection
 FENCE = 1
 ONE_CORE = "cpu:{0}-{0}".format(min(os.sched_getaffinity(0)))
 """GSHARE_DEVICES for one device of one core."""
-STEADY = """
+STEADY_S = 0.02
+STEADY = f"""
 import time
 from gshare.handler import Handler
 
@@ -36,7 +37,7 @@ class Steady(Handler):
         return request.body
 
     def forward(self, items):
-        time.sleep(0.02)  # holds its units for a known time, however busy the machine is
+        time.sleep({STEADY_S})  # holds its units for a known time, however busy the machine is
         return items
 """
 

@@ -12,29 +12,10 @@ from typing import Any
 import pytest
 
 from tests.replica_process import ReplicaProcess, replica
+from tests.stories.on_an_agent import STEADY, STEADY_S
 from tests.token_stand import CREDENTIAL, PATIENCE_S, SchedulerProcess, scheduler_process
 
 REQUEST = 0.5
-PASS_S = 0.02
-HANDLER = f"""
-import time
-from gshare.handler import Handler
-
-
-class Steady(Handler):
-    def load(self, context):
-        pass
-
-    def example(self):
-        return b"x"
-
-    def decode(self, request):
-        return request.body
-
-    def forward(self, items):
-        time.sleep({PASS_S})  # a pass of known length, however busy the machine is
-        return items
-"""
 
 
 @pytest.fixture
@@ -130,7 +111,7 @@ def _replica(running: SchedulerProcess) -> Iterator[ReplicaProcess]:
         "GSHARE_QUOTA_REQUEST": str(REQUEST),
         "GSHARE_NODE_WAIT_S": "0.2",
     }
-    with replica(HANDLER, env=env) as it:
+    with replica(STEADY, env=env) as it:
         yield it
 
 
@@ -149,7 +130,7 @@ def _up(it: ReplicaProcess) -> float:
 def _share_over(it: ReplicaProcess, *, passes: int) -> float:
     """Device time by time, while it makes so many passes more."""
     begun_s, begun = time.monotonic(), _used_s(it)
-    _wait(lambda: _used_s(it) - begun >= passes * PASS_S)
+    _wait(lambda: _used_s(it) - begun >= passes * STEADY_S)
     return (_used_s(it) - begun) / (time.monotonic() - begun_s)
 
 

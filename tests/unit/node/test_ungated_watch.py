@@ -8,10 +8,11 @@ import logging
 import msgspec
 import pytest
 
-from gateway_plugin.ledger import Entry, Ledger
+from gateway_plugin.ledger import Ledger
 from gateway_plugin.model import Place, ReplicaSpec, ReplicaState, ReplicaStatus
 from gateway_plugin.node.ungated_watch import UngatedWatch
 from gateway_plugin.processes import ProcessStat
+from tests.ledger_entries import entry
 
 PID = 100
 SPEC = ReplicaSpec(
@@ -43,28 +44,12 @@ class Scene:
             asyncio.run(self.watch.look(self._ledger()))
 
     def entered_core_s(self) -> float:
-        (entry,) = self.watch.entered(self._ledger()).entries
-        return entry.ungated_core_s
+        (entered,) = self.watch.entered(self._ledger()).entries
+        return entered.ungated_core_s
 
     def _ledger(self) -> Ledger:
-        entry = Entry(
-            replica=SPEC.id,
-            function=SPEC.function,
-            request=0.5,
-            limit=1.0,
-            units=(0,),
-            used_s=self._token_s,
-            share=0.0,
-            tokens=0,
-            waited_s=0.0,
-            overused_s=0.0,
-            lost=0,
-            connected=True,
-            holding=False,
-            held_s=0.0,
-            waiting=False,
-        )
-        return Ledger(device="cpu:0", at_s=self._at_s, span_s=10.0, entries=(entry,), functions={})
+        seen = entry(replica=SPEC.id, function=SPEC.function, used_s=self._token_s)
+        return Ledger(device="cpu:0", at_s=self._at_s, span_s=10.0, entries=(seen,), functions={})
 
 
 def test_use_with_tokens_is_reported_as_such() -> None:

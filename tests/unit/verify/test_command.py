@@ -14,6 +14,7 @@ from gateway_plugin.model import Device
 from gateway_plugin.paths import Paths
 from gateway_plugin.verify.command import parse_shares, plan_of
 from gateway_plugin.verify.measure import choose_device, require_idle
+from tests import ledger_entries
 
 CPU = Device(id="cpu:0", kind="cpu", units=2, memory_bytes=1, cores=(4, 5))
 GPU = Device(id="GPU-1", kind="Tesla V100", units=40, memory_bytes=1)
@@ -75,7 +76,7 @@ def test_the_first_device_is_taken_unless_one_is_named() -> None:
 
 
 def entry(*, share: float, units: tuple[int, ...] = (0,), waiting: bool = False) -> Entry:
-    return Entry("r", "f.openfaas-fn", 0.2, 0.5, units, 1.0, share, 1, 0.0, 0.0, 0, True, False, 0.0, waiting)
+    return ledger_entries.entry(replica="r", units=units, used_s=1.0, share=share, tokens=1, waiting=waiting)
 
 
 @pytest.mark.parametrize(

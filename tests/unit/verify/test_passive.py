@@ -11,17 +11,15 @@ from rich.console import Console
 from gateway_plugin.ledger import Entry, Ledger
 from gateway_plugin.verify.figures import Source
 from gateway_plugin.verify.passive import SOURCES, PassiveReport, read, show, to_json
+from tests import ledger_entries
 
 
 def entry(
     *, share: float = 0.2, request: float = 0.2, limit: float = 0.5, connected: bool = True, waiting: bool = False
 ) -> Entry:
-    return Entry(
-        replica="f-1",
-        function="f.openfaas-fn",
+    return ledger_entries.entry(
         request=request,
         limit=limit,
-        units=(0,),
         used_s=12.5,
         share=share,
         tokens=34,
@@ -29,8 +27,6 @@ def entry(
         overused_s=0.78,
         lost=9,
         connected=connected,
-        holding=False,
-        held_s=0.0,
         waiting=waiting,
         ungated_core_s=4.25,
     )
